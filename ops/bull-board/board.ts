@@ -2,14 +2,12 @@ import { createBullBoard } from "@bull-board/api";
 import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { FastifyAdapter } from "@bull-board/fastify";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
-import type { Decrypt } from "../../runtime/encryption.ts";
-import type { Metrics } from "../../runtime/metrics.ts";
 import type { ConsoleDeps } from "../console/console-deps.ts";
 import { jobPath } from "../console/jobs-page.ts";
 import { serveConsole } from "../console/serve-console.ts";
-import { serveLogin } from "./login-routes.ts";
+import { type LoginDeps, serveLogin } from "../operator-login/login-routes.ts";
+import { operatorOf, requireSession } from "../operator-login/session-guard.ts";
 import { serveRunbooks } from "./serve-runbooks.ts";
-import { operatorOf, requireSession } from "./session-guard.ts";
 
 /** bull-board's page would load fonts from Google, which would learn who operates the service, and when. */
 const boardPolicy = [
@@ -20,14 +18,13 @@ const boardPolicy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-export type BoardDeps = ConsoleDeps & {
-  decryptTotpSecret: Decrypt;
-  /** Shown as a badge that identifies the deployment. */
-  deployment: string;
-  /** Proxies that are trusted to name the caller's address and protocol: addresses and CIDR ranges. */
-  trustedProxies: readonly string[];
-  metrics: Pick<Metrics, "refusedLogins">;
-};
+export type BoardDeps = ConsoleDeps &
+  LoginDeps & {
+    /** Shown as a badge that identifies the deployment. */
+    deployment: string;
+    /** Proxies that are trusted to name the caller's address and protocol: addresses and CIDR ranges. */
+    trustedProxies: readonly string[];
+  };
 
 /**
  * Builds bull-board and the operator console behind the operators' login. The board only shows jobs. On the console, viewers

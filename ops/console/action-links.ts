@@ -3,7 +3,7 @@ import { includesRole } from "../../payments/operators/operators.ts";
 import type { ActionName } from "../../payments/operators/requested-actions.ts";
 import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import { type Html, html } from "../../runtime/html.ts";
-import type { SignedIn } from "../bull-board/session-guard.ts";
+import type { SignedIn } from "../operator-login/session-guard.ts";
 import { actionForms } from "./action-forms.ts";
 
 /**

@@ -9,7 +9,7 @@ import {
 import { newId } from "../../payments/ids.ts";
 import { includesRole } from "../../payments/operators/operators.ts";
 import { isActionName, requestedActions } from "../../payments/operators/requested-actions.ts";
-import { operatorOf } from "../bull-board/session-guard.ts";
+import { operatorOf } from "../operator-login/session-guard.ts";
 import { actionForms } from "./action-forms.ts";
 import { confirmPage } from "./confirm-page.ts";
 import type { ConsoleDeps } from "./console-deps.ts";

@@ -1,5 +1,5 @@
 import { type Html, html } from "../../runtime/html.ts";
-import type { SignedIn } from "../bull-board/session-guard.ts";
+import type { SignedIn } from "../operator-login/session-guard.ts";
 import type { ActionForm } from "./action-forms.ts";
 import type { ConsolePage } from "./console-page.ts";
 import { makeFormToken } from "./csrf.ts";

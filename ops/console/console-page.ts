@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { FastifyReply } from "fastify";
 import { asHtml, type Html, html } from "../../runtime/html.ts";
-import type { SignedIn } from "../bull-board/session-guard.ts";
+import type { SignedIn } from "../operator-login/session-guard.ts";
 import { css } from "./style-sheet.ts";
 
 const styleElement = asHtml(`<style>${css}</style>`);

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
-import { isFromElsewhere } from "../bull-board/same-origin.ts";
-import { operatorOf } from "../bull-board/session-guard.ts";
+import { isFromElsewhere } from "../operator-login/same-origin.ts";
+import { operatorOf } from "../operator-login/session-guard.ts";
 import { isFormTokenOf } from "./csrf.ts";
 
 /** Returns the fields of a form. */

@@ -2,7 +2,7 @@ import type { Job, Queue } from "bullmq";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { countPaymentsOfRows, listPaymentsOfRows } from "../../db/queries/open-rows.ts";
 import { includesRole } from "../../payments/operators/operators.ts";
-import { operatorOf } from "../bull-board/session-guard.ts";
+import { operatorOf } from "../operator-login/session-guard.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
 import { sendPage } from "./console-page.ts";
 import { findFormProblem, readForm } from "./forms.ts";

@@ -3,7 +3,7 @@ import type { Job } from "bullmq";
 import type { PaymentOfRow } from "../../db/queries/open-rows.ts";
 import { includesRole } from "../../payments/operators/operators.ts";
 import { type Html, html } from "../../runtime/html.ts";
-import type { SignedIn } from "../bull-board/session-guard.ts";
+import type { SignedIn } from "../operator-login/session-guard.ts";
 import type { ConsolePage } from "./console-page.ts";
 import { makeFormToken } from "./csrf.ts";
 import { facts, link, table } from "./values.ts";

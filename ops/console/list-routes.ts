@@ -7,7 +7,7 @@ import { listEndpointHealth, listHeldTransfers, listUnfinishedWork } from "../..
 import { type ExceptionView, listExceptions } from "../../payments/accounting/resolve-exceptions.ts";
 import { listBlockedPayouts } from "../../payments/payouts/dispatch-payouts.ts";
 import { listRefundViews } from "../../payments/payouts/find-refunds.ts";
-import { operatorOf } from "../bull-board/session-guard.ts";
+import { operatorOf } from "../operator-login/session-guard.ts";
 import { actionLinks, actionsOfException } from "./action-links.ts";
 import { readAmountFormatter } from "./amount-formatter.ts";
 import type { ConsoleDeps } from "./console-deps.ts";

@@ -5,7 +5,7 @@ import { listPaymentLines } from "../../payments/maintenance/operator-actions.ts
 import { readPaymentReport } from "../../payments/maintenance/payment-report.ts";
 import { searchPayments } from "../../payments/maintenance/search-payments.ts";
 import { listRefundViews } from "../../payments/payouts/find-refunds.ts";
-import { operatorOf } from "../bull-board/session-guard.ts";
+import { operatorOf } from "../operator-login/session-guard.ts";
 import { actionLinks, actionsOfPayment } from "./action-links.ts";
 import { readAmountFormatter } from "./amount-formatter.ts";
 import type { ConsoleDeps } from "./console-deps.ts";

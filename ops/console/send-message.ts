@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { html } from "../../runtime/html.ts";
-import { findOperatorOf } from "../bull-board/session-guard.ts";
+import { findOperatorOf } from "../operator-login/session-guard.ts";
 import { type ConsolePage, sendPage } from "./console-page.ts";
 
 /** Sends a page with one sentence, also to a request whose session is not known. */

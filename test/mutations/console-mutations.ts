@@ -49,7 +49,7 @@ export const consoleMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "ops/bull-board/same-origin.ts",
+    file: "ops/operator-login/same-origin.ts",
     tests: actions,
     mutations: [
       {

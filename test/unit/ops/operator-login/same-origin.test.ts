@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isFromElsewhere } from "../../../../ops/bull-board/same-origin.ts";
+import { isFromElsewhere } from "../../../../ops/operator-login/same-origin.ts";
 
 test.each([
   [{ "sec-fetch-site": "same-origin" }, false],

@@ -1,14 +1,22 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { signIn, signOut } from "../../payments/operators/sign-in.ts";
-import type { BoardDeps } from "./board.ts";
+import type { PaymentDeps } from "../../payments/payment-deps.ts";
+import type { Decrypt } from "../../runtime/encryption.ts";
+import type { Log } from "../../runtime/log.ts";
+import type { Metrics } from "../../runtime/metrics.ts";
 import { loginPage, logoutPage } from "./login-pages.ts";
 import { isFromElsewhere } from "./same-origin.ts";
 import { readSessionCookie, writeSessionCookie } from "./session-cookie.ts";
 
-type Deps = Pick<BoardDeps, "db" | "now" | "decryptTotpSecret" | "log" | "metrics">;
+/** What the login works with. */
+export type LoginDeps = Pick<PaymentDeps, "db" | "now"> & {
+  decryptTotpSecret: Decrypt;
+  log: Log;
+  metrics: Pick<Metrics, "refusedLogins">;
+};
 
 /** Serves the login page and ends sessions. Nothing else is served without a session. */
-export function serveLogin(app: FastifyInstance, deps: Deps): void {
+export function serveLogin(app: FastifyInstance, deps: LoginDeps): void {
   app.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) =>
     done(null, new URLSearchParams(String(body))),
   );
@@ -23,7 +31,7 @@ export function serveLogin(app: FastifyInstance, deps: Deps): void {
   });
 }
 
-async function logIn(deps: Deps, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+async function logIn(deps: LoginDeps, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   if (isFromElsewhere(request.headers)) return sendPage(reply, 403, loginPage("Open this page and log in here."));
   const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
   const read = (name: string) => form.get(name)?.trim() ?? "";
