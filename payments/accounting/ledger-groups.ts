@@ -174,12 +174,12 @@ export function gasGroup(spent: SpentTransaction): Group {
  * that third parties had sent to a closed account are the operator's capital.
  */
 export function rentGroup(rent: BookedRent): Group {
-  const { chain, address, hash, slot, lamports, given } = rent;
+  const { chain, address, hash, slot, lamports, foreignLamports } = rent;
   const asset = nativeAsset(chain);
   const entries = [
-    { account: accounts.rent, asset, amount: lamports + given },
+    { account: accounts.rent, asset, amount: lamports + foreignLamports },
     { account: accounts.lane(address), asset, amount: -lamports },
-    { account: accounts.capital, asset, amount: -given },
+    { account: accounts.capital, asset, amount: -foreignLamports },
   ];
   return {
     kind: "rent",

@@ -102,6 +102,7 @@ async function forgetClosed(
     await deps.db.transaction().execute(async (db) => {
       const paid = await deleteClosedMarkers(db, { chain: chain.chain, addresses: [closed] });
       const place = { chain: chain.chain, address, hash: closed, slot };
-      await book(db, [{ ...place, lamports: 0n, given: -paid, made: [], markers: [], closed: [closed] }]);
+      const accounts = { createdAccounts: [], createdMarkers: [], closedMarkers: [closed] };
+      await book(db, [{ ...place, lamports: 0n, foreignLamports: -paid, ...accounts }]);
     });
 }

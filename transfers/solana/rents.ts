@@ -25,13 +25,13 @@ export type Rent = {
   hash: string;
   slot: number;
   lamports: bigint;
-  made: string[];
-  markers: Marker[];
-  closed: string[];
+  createdAccounts: string[];
+  createdMarkers: Marker[];
+  closedMarkers: string[];
 };
 
 /** A rent with the lamports in it that were never ours: a closed account also returns what third parties sent to it. */
-export type BookedRent = Rent & { given: bigint };
+export type BookedRent = Rent & { foreignLamports: bigint };
 
 /** Books rents, in the database transaction that marks their transactions as final. */
 export type BookRents = (db: Db, rents: readonly BookedRent[]) => Promise<void>;
@@ -74,9 +74,9 @@ export function toRent(
   const [before = 0, after = 0] = [meta?.preBalances[0], meta?.postBalances[0]];
   const lamports = BigInt(before) - BigInt(after) - BigInt(meta?.fee ?? 0);
   const accounts = {
-    made: listCreatedAccounts(parsed),
-    markers: listCreatedMarkers(parsed),
-    closed: listClosedMarkers(parsed),
+    createdAccounts: listCreatedAccounts(parsed),
+    createdMarkers: listCreatedMarkers(parsed),
+    closedMarkers: listClosedMarkers(parsed),
   };
   return { ...place, address: parsed.feePayer, lamports, ...accounts };
 }
@@ -84,16 +84,16 @@ export function toRent(
 /** Stores the created accounts, deletes the closed ones, and books the rents. */
 export async function bookRents(deps: TransferDeps, db: Db, rents: readonly Rent[], book: BookRents): Promise<void> {
   const created_at = deps.now();
-  const made = rents.flatMap(({ chain, hash: tx_hash, made }) =>
-    made.map((address) => ({ chain, address, tx_hash, created_at })),
+  const created = rents.flatMap(({ chain, hash: tx_hash, createdAccounts }) =>
+    createdAccounts.map((address) => ({ chain, address, tx_hash, created_at })),
   );
-  await recordCreatedAccounts(db, made);
+  await recordCreatedAccounts(db, created);
   const booked: BookedRent[] = [];
   for (const rent of rents.filter(({ lamports }) => lamports !== 0n)) {
-    const { chain, hash, markers, closed, lamports } = rent;
-    await recordMarkers(db, { chain, hash, at: created_at, markers });
-    const paid = await deleteClosedMarkers(db, { chain, addresses: closed });
-    booked.push({ ...rent, given: closed.length > 0 ? -lamports - paid : 0n });
+    const { chain, hash, createdMarkers, closedMarkers, lamports } = rent;
+    await recordMarkers(db, { chain, hash, at: created_at, markers: createdMarkers });
+    const paid = await deleteClosedMarkers(db, { chain, addresses: closedMarkers });
+    booked.push({ ...rent, foreignLamports: closedMarkers.length > 0 ? -lamports - paid : 0n });
   }
   if (booked.length > 0) await book(db, booked);
 }
