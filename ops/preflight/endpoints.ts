@@ -1,3 +1,4 @@
+import { maxBehind } from "../../chains/endpoint-heights.ts";
 import type { Call } from "../../chains/json-rpc.ts";
 import type { Network } from "../../runtime/networks/read-networks.ts";
 import { isLiveHead } from "../../transfers/head-age.ts";
@@ -39,9 +40,7 @@ export function checkHeadAge(
   );
 }
 
-/** The service skips an endpoint that is this far behind, whichever of the two is more. */
-const SKIPPED = { ms: 30_000, heights: 10 };
-/** Endpoints of a healthy chain may be this far apart. */
+/** Endpoints of a healthy chain may be this far apart, whichever of the two is more. */
 const USUAL = { ms: 5_000, heights: 2 };
 
 /** A head, or the error of reading it. */
@@ -61,14 +60,14 @@ export function compareHeads(
   const numbers = heads.flatMap((head) => ("error" in head ? [] : [head.number]));
   if (numbers.length < 2) return heads.map(() => []);
   const newest = Math.max(...numbers);
-  const heightsOf = (limit: typeof SKIPPED) => Math.max(limit.heights, limit.ms / blockMs);
+  const usual = Math.max(USUAL.heights, USUAL.ms / blockMs);
   return heads.map((head) => {
     if ("error" in head) return [];
     const behind = newest - head.number;
     const detail = behind === 0 ? "at the newest head" : `${countOf(behind, unit)} behind the newest head`;
-    if (behind > heightsOf(SKIPPED))
+    if (behind > maxBehind(blockMs))
       return [failure(name, detail, "Replace the endpoint: the service skips it, and large amounts wait for it.")];
-    if (behind > heightsOf(USUAL))
+    if (behind > usual)
       return [warning(name, detail, "Watch the endpoint: it delays payments when it is the first of the list.")];
     return [ok(name, detail)];
   });
