@@ -81,7 +81,7 @@ export class GatewayClient {
 
   /**
    * Hands in the results of an option's actions, and returns the status once they are verified; with `maxPollMs`, when the payment
-   * is final or that time has passed. A repetition returns the present status.
+   * is final or that time has passed. A repetition returns the current status.
    */
   confirm(
     payment: string,

@@ -28,14 +28,14 @@ export const confirmBody = z.object({
 
 /**
  * POST /v1/gateway/payment/{id}/confirm: submits what the wallet has signed. The response comes with the verification, or with
- * `maxPollMs` when the payment is final. A repeated confirm returns the present status.
+ * `maxPollMs` when the payment is final. A repeated confirm returns the current status.
  */
 export const gatewayConfirm = defineOperation({
   method: "POST",
   path: "/v1/gateway/payment/:id/confirm",
   name: "gatewayConfirmPayment",
   summary:
-    "Confirms a payment with the results of the wallet's actions. With maxPollMs, the response is held until the payment is final. A repeated confirm returns the present status.",
+    "Confirms a payment with the results of the wallet's actions. With maxPollMs, the response is held until the payment is final. A repeated confirm returns the current status.",
   access: "gateway",
   scope: "gateway",
   success: 200,

@@ -45,7 +45,7 @@ export async function waitForStatusChange(
 
 /**
  * Accepts a confirm and waits for its verification result, for `maxPollMs` or two seconds. Refuses a confirm that failed
- * verification with `invalid_params` and the reason. Otherwise returns the present status, also when there is no result yet.
+ * verification with `invalid_params` and the reason. Otherwise returns the current status, also when there is no result yet.
  * With `maxPollMs`, a repeated confirm, which has no result to wait for, is held like a status request.
  * @param accept writes the attempt; runs after the watch is open, so that a fast result is not missed. Receives a promise that
  * settles when the result is known here

@@ -3,7 +3,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 /** Length of a step, seconds, and of a code, digits (RFC 6238, the values that authenticator apps use). */
 const STEP_SECONDS = 30;
 const DIGITS = 6;
-/** Steps before and after the present one whose codes are accepted, for clocks that differ. */
+/** Steps before and after the current one whose codes are accepted, for clocks that differ. */
 const TOLERANCE = 1;
 /** RFC 4648, 6. */
 const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";

@@ -173,7 +173,7 @@ describe("a confirm", () => {
   );
 
   test(
-    "a confirm with maxPollMs returns the present status when its payment is not final in time",
+    "a confirm with maxPollMs returns the current status when its payment is not final in time",
     inRealTime,
     async () => {
       const asked = send(confirm, "?maxPollMs=3000");
