@@ -42,6 +42,9 @@ export type Confirm = PaymentQuery & {
 
 type Deps = PaymentDeps & BuyerDataDeps;
 
+/** The attempt to wait for, or null when the payment's current status is the response. */
+type Accepted = Result<{ attemptId: string | null }>;
+
 /**
  * Accepts a confirm: runs cheap checks, writes the attempt and enqueues its verification. Returns the attempt to wait
  * for, or null when the current status is the response: a repeated confirm of a payment that no longer waits.
@@ -51,15 +54,11 @@ type Deps = PaymentDeps & BuyerDataDeps;
  * refused. Confirms of other payers never block a valid signature of a payer's key. A refusal never changes the
  * payment.
  */
-export function acceptConfirm(deps: Deps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
+export function acceptConfirm(deps: Deps, args: Confirm): Promise<Accepted> {
   return runAlongside(deps.db, (arrive) => accept(deps, args, arrive));
 }
 
-async function accept(
-  deps: Deps,
-  args: Confirm,
-  arrive: () => WaitForOthers,
-): Promise<Result<{ attemptId: string | null }>> {
+async function accept(deps: Deps, args: Confirm, arrive: () => WaitForOthers): Promise<Accepted> {
   const digest = createHash("sha256")
     .update(JSON.stringify([args.optionId, args.results]))
     .digest();
@@ -73,40 +72,76 @@ async function accept(
   const closed = findClosedRefusal(payment, deps.now());
   // The reads above have snapshots of their own: the same confirm, sent twice, may have paid between them.
   const before = early ?? (closed && (await findAttemptByDigest(deps.db, { paymentId, digest })));
-  if (before) {
-    const waits = payment.state === "requires_action";
-    if (option && (waits || before.state === "verified")) {
-      const error = await addData(deps, { attempt: before, option, deadline: payment.expires_at }, args);
-      if (error) return refuse("invalid_params", error);
-    }
-    return waits ? resume(deps, payment, { attempt: before, option }) : done({ attemptId: null });
-  }
-  if (closed) {
-    // An unsolicited payment by this option has opened the payment: the wallet gets the payment's status.
-    const paying = option && payment.option_id && (await findOption(deps.db, { id: payment.option_id, paymentId }));
-    if (!option || !paying || !isSameTransfer(option, paying)) return closed;
-    const opened = (await findAttemptOpenedByTransfer(deps.db, paymentId)) ?? (await findPaidPush(deps, option, args));
-    if (opened === undefined) return closed;
-    if (validateResults(option, args.results) === undefined) {
-      // The payer's signature is public on chain by now, so it does not prove who sent the data.
-      const late = { attempt: { id: opened }, option: paying, deadline: payment.expires_at, isProof: false };
-      const error = await addData(deps, late, args);
-      if (error) return refuse("invalid_params", error);
-      await attachSignatures(deps, option, args.results);
-    }
-    return done({ attemptId: null });
-  }
+  if (before) return repeatConfirm(deps, args, { payment, option, before });
+  if (closed) return joinUnsolicited(deps, args, { payment, option, closed });
   if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
+  const refusal = findOptionRefusal(deps, option, args);
+  if (refusal) return refusal;
+  return createAttempt(deps, args, { payment, option, digest, arrive });
+}
+
+/** Handles a confirm whose attempt is stored already. */
+async function repeatConfirm(
+  deps: Deps,
+  args: Confirm,
+  { payment, option, before }: { payment: PaymentRow; option: CurrentOption | undefined; before: AttemptHead },
+): Promise<Accepted> {
+  const waits = payment.state === "requires_action";
+  if (option && (waits || before.state === "verified")) {
+    const error = await addData(deps, { attempt: before, option, deadline: payment.expires_at }, args);
+    if (error) return refuse("invalid_params", error);
+  }
+  return waits ? resume(deps, payment, { attempt: before, option }) : done({ attemptId: null });
+}
+
+/**
+ * Handles a new confirm of a payment that accepts none any more: the wallet gets the payment's status when an unsolicited payment by
+ * the same option has opened it.
+ */
+async function joinUnsolicited(
+  deps: Deps,
+  args: Confirm,
+  { payment, option, closed }: { payment: PaymentRow; option: CurrentOption | undefined; closed: Refusal },
+): Promise<Accepted> {
+  const { paymentId } = args;
+  const paying = option && payment.option_id && (await findOption(deps.db, { id: payment.option_id, paymentId }));
+  if (!option || !paying || !isSameTransfer(option, paying)) return closed;
+  const opened = (await findAttemptOpenedByTransfer(deps.db, paymentId)) ?? (await findPaidPush(deps, option, args));
+  if (opened === undefined) return closed;
+  if (validateResults(option, args.results) === undefined) {
+    // The payer's signature is public on chain by now, so it does not prove who sent the data.
+    const late = { attempt: { id: opened }, option: paying, deadline: payment.expires_at, isProof: false };
+    const error = await addData(deps, late, args);
+    if (error) return refuse("invalid_params", error);
+    await attachSignatures(deps, option, args.results);
+  }
+  return done({ attemptId: null });
+}
+
+/** Returns why an option cannot be confirmed with these results: it has ended, or the results do not fit. */
+function findOptionRefusal(deps: PaymentDeps, option: CurrentOption, { results }: Confirm): Refusal | undefined {
   const ended = findQuoteRefusal(deps, option);
   if (ended) {
-    if (option.kind === "push") logLatePush(deps, option, args.results);
+    if (option.kind === "push") logLatePush(deps, option, results);
     return ended;
   }
   if (option.blockhash_until && option.blockhash_until <= deps.now())
     return refuse("quote_expired", "the option's blockhash has expired; fetch its actions again");
-  const error = validateResults(option, args.results);
-  if (error) return refuse("invalid_params", error);
+  const error = validateResults(option, results);
+  return error === undefined ? undefined : refuse("invalid_params", error);
+}
 
+/** Writes the attempt with the buyer's data and enqueues its verification. */
+async function createAttempt(
+  deps: Deps,
+  args: Confirm,
+  {
+    payment,
+    option,
+    digest,
+    arrive,
+  }: { payment: PaymentRow; option: CurrentOption; digest: Buffer; arrive: () => WaitForOthers },
+): Promise<Accepted> {
   const found = option.needs_data ? await findGivenData(deps, option, args) : done(undefined);
   if (!found.ok) return found;
   const given = found.value;
