@@ -22,6 +22,15 @@ export function isSameMovement(one: Moved, other: Moved): boolean {
 }
 
 /**
+ * Returns each nonce that movements may have, once. The movements of a group share one list of candidates, which is read once: a
+ * stranger's transaction can make a thousand movements and use hundreds of authorizations.
+ */
+export function listNonces(seen: readonly TokenMovement[]): string[] {
+  const lists = new Set(seen.flatMap(({ candidateNonces }) => (candidateNonces ? [candidateNonces] : [])));
+  return [...new Set([...seen.flatMap(({ authorizationNonce }) => authorizationNonce ?? []), ...[...lists].flat()])];
+}
+
+/**
  * Decides which movement belongs to each known transfer, where several movements of one transaction are candidates: the one
  * with its receiver and amount. The transaction used the authorization, so no other proof is needed. Changes the nonces of
  * the movements.
@@ -32,7 +41,7 @@ export function resolveNonces(seen: readonly TokenMovement[], known: readonly Pr
   for (const transfer of known) {
     const { authorization_nonce: nonce } = transfer;
     const isMatch = (log: TokenMovement) =>
-      log.candidateNonces?.includes(nonce) === true && isSameMovement(log, transfer);
+      isSameMovement(log, transfer) && log.candidateNonces?.includes(nonce) === true;
     const match = open.find((log) => !resolved.has(log) && isMatch(log));
     if (match) resolved.set(match, nonce);
   }

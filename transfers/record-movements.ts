@@ -13,7 +13,7 @@ import { type RunRows, runInSavepoints } from "../db/savepoint.ts";
 import type { Db } from "../db/tables.ts";
 import { cleanText } from "../runtime/clean-text.ts";
 import { storeFailedBooking } from "./book-each.ts";
-import { isProof, resolveNonces } from "./match-movements.ts";
+import { isProof, listNonces, resolveNonces } from "./match-movements.ts";
 import { traceInclusion, traceObservation } from "./trace-transfers.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
@@ -181,9 +181,7 @@ async function matchTransfers(
   seen: readonly TokenMovement[],
   unsolicited: BookUnsolicited,
 ): Promise<{ known: TransferRow[]; opened: () => void }> {
-  const nonces = seen.flatMap(({ authorizationNonce, candidateNonces = [] }) =>
-    [...candidateNonces, authorizationNonce ?? []].flat(),
-  );
+  const nonces = listNonces(seen);
   // Locked, because a lane may end a transfer at this moment: its movement would belong to it and never be booked.
   const lock = () => lockByAuthorizations(db, { chain: chain.chain, nonces });
   const known = await lock();

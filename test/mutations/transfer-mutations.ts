@@ -99,6 +99,12 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "log.authorizationNonce === transfer.authorization_nonce",
         replace: "true",
       },
+      {
+        name: "a nonce that many movements may have is searched once for each of them",
+        find: "return [...new Set([",
+        replace: "return [...([",
+        tests: ["test/unit/transfers/evm/read-blocks.test.ts"],
+      },
     ],
   },
   {

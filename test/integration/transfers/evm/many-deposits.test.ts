@@ -1,6 +1,9 @@
-import { encodeFunctionData, erc20Abi } from "viem";
+import { randomBytes } from "node:crypto";
+import { encodeFunctionData, erc20Abi, toHex } from "viem";
 import { expect, test } from "vitest";
+import { transactByRows } from "../../../../db/savepoint.ts";
 import { fundGas, mintUsdc, transferUsdc } from "../../../../local/usdc.ts";
+import { recordBlocks } from "../../../../transfers/record-movements.ts";
 import { fundBuyer, mine, networksFor, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { startRealisticProvider } from "../../../support/realistic-provider.ts";
@@ -86,4 +89,31 @@ test("after a reading that ended at a receipt, the endpoint is asked for one blo
   expect((await fixture.cursor()).number).toBe(head);
   // Each block is asked for two kinds of logs.
   expect(asked).toEqual([18, 2]);
+});
+
+test("transactions that each make a thousand movements and use hundreds of authorizations are recorded", async () => {
+  const { db, deps, evm } = await makeTransfersFixture(await startChain());
+  const [token] = evm.tokens.values();
+  if (!token) throw new Error("the chain has no token");
+  // As many movements and authorizations as the gas of an Ethereum block allows in one transaction.
+  const seen = Array.from({ length: 10 }, (_, block) => {
+    const candidateNonces = Array.from({ length: 250 }, () => toHex(randomBytes(32)));
+    const [txHash, payer] = [toHex(randomBytes(32)), toHex(randomBytes(20))];
+    const at = { blockId: toHex(randomBytes(32)), blockNumber: 100 + block, txHash };
+    const moved = { token: token.token, payer, receiver: evm.treasury, amount: 1n };
+    return Array.from({ length: 1_280 }, (_, logIndex) => ({
+      ...at,
+      ...moved,
+      logIndex,
+      authorizationNonce: candidateNonces[logIndex] ?? null,
+      candidateNonces,
+    }));
+  }).flat();
+  const unsolicited = async () => () => undefined;
+  await transactByRows(db, (db, runRows) => recordBlocks(db, deps, evm, { seen, landed: [], unsolicited, runRows }));
+  const { count } = await db
+    .selectFrom("observation")
+    .select(({ fn }) => fn.countAll<string>().as("count"))
+    .executeTakeFirstOrThrow();
+  expect(Number(count)).toBe(seen.length);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { keepLinked } from "../../../../transfers/evm/read-blocks.ts";
-import { isProof, resolveNonces } from "../../../../transfers/match-movements.ts";
+import { isProof, listNonces, resolveNonces } from "../../../../transfers/match-movements.ts";
 
 describe("blocks that were read in parallel", () => {
   const block = (hash: string, parentHash: string) => ({ hash, parentHash });
@@ -35,6 +35,17 @@ describe("a log matches a transfer", () => {
       expect(isProof({ ...log, ...other } as never, transfer)).toBe(false);
     },
   );
+});
+
+test("each nonce that movements may have is listed once", () => {
+  const [candidateNonces, authorizationNonce] = [["0x0c", "0x0d"], "0x0c"];
+  const shared = Array.from({ length: 3 }, () => ({ authorizationNonce, candidateNonces }));
+  const seen = [
+    ...shared,
+    { authorizationNonce: null, candidateNonces: ["0x0d", "0x0e"] },
+    { authorizationNonce: "0x0f" },
+  ];
+  expect(listNonces(seen as never).toSorted()).toEqual(["0x0c", "0x0d", "0x0e", "0x0f"]);
 });
 
 describe("when several movements may belong to one authorization", () => {
