@@ -1,11 +1,9 @@
 import type { Hex } from "viem";
 import { ChainError } from "../errors.ts";
+import { ARB_SYS } from "./current-block.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
 import { GAS_PRICE_ORACLE, readRollupFee } from "./rollup-fees.ts";
 import { throwChainError } from "./rpc-errors.ts";
-
-/** Arbitrum's ArbSys. Precompiles have no real code, but nodes return one byte for them. */
-const ARB_SYS: Hex = "0x0000000000000000000000000000000000000064";
 
 /**
  * Compares `feeModel` of the networks file with the chain. Returns what is wrong, or undefined. A rollup whose data fee is not

@@ -1,7 +1,8 @@
 import { encodeFunctionData, type Hex, hexToBigInt, pad, size } from "viem";
 import { ChainError } from "../../chains/errors.ts";
-import { AUTHORIZATION_USED_TOPIC, multicallReadAbi, permit2Abi, TRANSFER_TOPIC } from "../../chains/evm/abi.ts";
+import { AUTHORIZATION_USED_TOPIC, permit2Abi, TRANSFER_TOPIC } from "../../chains/evm/abi.ts";
 import { COLLECTED_TOPIC } from "../../chains/evm/collector-contract.ts";
+import { encodeBlockNumber } from "../../chains/evm/current-block.ts";
 import { DISBURSED_TOPIC, disburserAbi } from "../../chains/evm/disburser-contract.ts";
 import { encodeAuthorizationState } from "../../chains/evm/eip3009.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
@@ -32,8 +33,7 @@ export async function readUsedAuthorizations(
   height: number,
 ): Promise<{ used: Set<string>; unknown: Set<string> }> {
   const marked = transfers.filter(({ kind }) => kind !== "push");
-  const data = encodeFunctionData({ abi: multicallReadAbi, functionName: "getBlockNumber" });
-  const calls = [{ target: chain.multicall, data }, ...marked.map((transfer) => encodeUseCheck(chain, transfer))];
+  const calls = [encodeBlockNumber(chain), ...marked.map((transfer) => encodeUseCheck(chain, transfer))];
   const [at, ...answers] = await simulateCalls(chain.rpc, { multicall: chain.multicall }, calls);
   if (!at?.ok || hexToBigInt(at.data) < BigInt(height))
     throw new ChainError("rpc_behind", { detail: `block ${height}` });

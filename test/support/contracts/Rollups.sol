@@ -23,6 +23,13 @@ contract GasPriceOracle {
     }
 }
 
+/// Arbitrum's ArbSys. It returns the number of the block that the call names, where `block.number` is the parent chain's.
+contract ArbSys {
+    function arbBlockNumber() external view returns (uint256) {
+        return block.number;
+    }
+}
+
 /// The estimate of Arbitrum's NodeInterface, for data that does not compress.
 contract NodeInterface {
     uint256 private baseFee = 1;

@@ -1,6 +1,18 @@
-import { type Hex, hexToNumber, type PrivateKeyAccount, parseAbi, slice, type TypedDataDefinition } from "viem";
+import {
+  decodeFunctionData,
+  decodeFunctionResult,
+  encodeFunctionResult,
+  type Hex,
+  hexToNumber,
+  numberToHex,
+  type PrivateKeyAccount,
+  parseAbi,
+  slice,
+  type TypedDataDefinition,
+  toFunctionSelector,
+} from "viem";
 import { describe, expect, test } from "vitest";
-import { AUTHORIZATION_USED_TOPIC } from "../../../../chains/evm/abi.ts";
+import { AUTHORIZATION_USED_TOPIC, multicallAbi } from "../../../../chains/evm/abi.ts";
 import { insertObservations } from "../../../../db/queries/observations.ts";
 import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
 import type { OptionView } from "../../../../payments/views.ts";
@@ -9,6 +21,7 @@ import { watchChain } from "../../../../transfers/watch-pass.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, signOption, walletActions } from "../../../support/merchant-fixture.ts";
+import { plantPredeploy } from "../../../support/rollup-predeploys.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 
 const abi = parseAbi([
@@ -128,6 +141,39 @@ test("a token that no longer responds does not keep the transfers of other token
   await mine(chain, 2);
   await expect(fixture.watch()).rejects.toMatchObject({ code: "rpc_answer" });
   expect([(await fixture.status(broken)).state, (await fixture.status(fine)).state]).toEqual(["processing", "expired"]);
+});
+
+/** Makes the members of a multicall that read `block.number` return another number, as on Arbitrum. */
+function alterBlockNumbers(proxy: Awaited<ReturnType<typeof startAlteringProxy>>, parentNumber: number) {
+  const [selector, functionName] = [toFunctionSelector("getBlockNumber()"), "tryAggregate" as const];
+  proxy.alter((method, [call], result) => {
+    const { data } = (call ?? {}) as { data?: Hex };
+    if (method !== "eth_call" || !data?.startsWith(toFunctionSelector(multicallAbi[0]))) return result;
+    const [, members] = decodeFunctionData({ abi: multicallAbi, data }).args;
+    const outcomes = decodeFunctionResult({ abi: multicallAbi, functionName, data: result as Hex });
+    const altered = outcomes.map((outcome, index) =>
+      members[index]?.callData === selector
+        ? { ...outcome, returnData: numberToHex(parentNumber, { size: 32 }) }
+        : outcome,
+    );
+    return encodeFunctionResult({ abi: multicallAbi, functionName, result: altered });
+  });
+}
+
+test("an authorization expires on Arbitrum, where contracts see the parent chain's block numbers", async () => {
+  const chain = await startChain();
+  const setCharge = await plantPredeploy(chain, "NodeInterface");
+  await setCharge(1n, 0n);
+  await plantPredeploy(chain, "ArbSys");
+  const proxy = await startAlteringProxy({ target: chain.url });
+  alterBlockNumbers(proxy, 1);
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url], change: { feeModel: "arbitrum" } });
+  const validBefore = Number((await chain.client.getBlock()).timestamp) + 60;
+  const one = await fixture.sign(await fundBuyer(chain), 1n, { validBefore });
+  await chain.client.increaseTime({ seconds: 120 });
+  await mine(chain, 2);
+  await fixture.watch();
+  expect(await fixture.statesOf([one.id])).toEqual(["ended"]);
 });
 
 test("transfers that cannot be decided, more than one pass checks, do not keep later ones from ending", async () => {
