@@ -45,6 +45,20 @@ export async function replayPeriod(
   return rows;
 }
 
+/**
+ * Returns the open transactions that have inserted, changed or deleted events, by their virtual ids. A transaction takes the lock
+ * of the table before its trigger reads the endpoints, so once all of them have ended, every event that was written for
+ * endpoints as they were before this call is visible.
+ */
+export async function listEventWriters(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select virtualtransaction as id from pg_locks
+    where locktype = 'relation' and database = (select oid from pg_database where datname = current_database())
+      and relation = 'webhook_event'::regclass and mode = 'RowExclusiveLock' and granted
+      and pid is distinct from pg_backend_pid()`.execute(db);
+  return rows.map(({ id }) => id);
+}
+
 /** Builds the query of a page of `replayPeriod`. Exported for a test of its query plan. */
 export function selectPeriod({
   endpointId,

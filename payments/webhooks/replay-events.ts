@@ -1,9 +1,16 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, insertAuditEntries, type JsonObject } from "../../db/queries/audit-entries.ts";
 import { countPendingDeliveries } from "../../db/queries/webhook-deliveries.ts";
 import { findEndpointRow } from "../../db/queries/webhook-endpoints.ts";
 import { insertEndpointEvent } from "../../db/queries/webhook-events.ts";
-import { type ReplayedEvent, replayDelivery, replayGivenUp, replayPeriod } from "../../db/queries/webhook-replays.ts";
+import {
+  listEventWriters,
+  type ReplayedEvent,
+  replayDelivery,
+  replayGivenUp,
+  replayPeriod,
+} from "../../db/queries/webhook-replays.ts";
 import type { Db } from "../../db/tables.ts";
 import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
 import { toActor } from "../merchants/decide-changes.ts";
@@ -22,6 +29,9 @@ const MAX_DAYS = 31;
 const NOTICE_PRIORITY = 0;
 const MAX_NOTICES = 10;
 const DAY_MS = 24 * 60 * 60_000;
+/** How often and how many times a replay of a period checks whether the transactions that it waits for have ended: for 5 s. */
+const CHECK_MS = 50;
+const CHECKS = 100;
 
 /** Selects events to send again: those of a period (`since` inclusive, `until` exclusive), or all that were given up. */
 export type Replay = { since: Date; until: Date } | { state: "given_up" };
@@ -45,9 +55,10 @@ export async function replayEvent(
 
 /**
  * Sends finished deliveries again, the oldest first, under the same event ids and with a new retry schedule: at most 5,000 in
- * one call. A period includes events that the endpoint has missed while it was disabled. Returns the number of events of
- * this part and the cursor of the next one. Refuses like `replayEvent`, and an API key (not an operator) with
- * `params_validation` a period of more than 31 days and with `rate_limited` while over 5,000 deliveries are pending.
+ * one call. A period includes events that the endpoint has missed while it was disabled, also those of transactions that are
+ * still open: the replay waits for them for up to 5 s. Returns the number of events of this part and the cursor of the next one.
+ * Refuses like `replayEvent`, with `rate_limited` while such a transaction is open for longer, and an API key (not an operator)
+ * with `params_validation` a period of more than 31 days and with `rate_limited` while over 5,000 deliveries are pending.
  */
 export async function replayEvents(
   deps: EndpointDeps,
@@ -56,6 +67,8 @@ export async function replayEvents(
   const { which, endpointId } = args;
   const after = readCursor(args.cursor, "time");
   if (!after.ok) return after;
+  if ("since" in which && !(await haveWritersEnded(deps)))
+    return refuse("rate_limited", "events of this moment are still being written; retry later");
   return replay(deps, args, describeReplay(which), async ({ db }, at) => {
     const refusal = args.actor.kind === "key" && (await refuseFlood(db, endpointId, which));
     if (refusal) return refusal;
@@ -63,6 +76,20 @@ export async function replayEvents(
     const events = "state" in which ? await replayGivenUp(db, page) : await replayPeriod(db, { ...page, ...which });
     return done({ count: events.length, nextCursor: cursorAfter(events) });
   });
+}
+
+/**
+ * Waits until the transactions that are writing events now have ended. Some may have read the endpoints before the caller has
+ * registered, enabled or changed this one: a period that is read earlier would miss their events for good. Returns false when
+ * one of them has not ended within 5 s.
+ */
+async function haveWritersEnded({ db }: Pick<EndpointDeps, "db">): Promise<boolean> {
+  let open = new Set(await listEventWriters(db));
+  for (let check = 0; open.size > 0 && check < CHECKS; check += 1) {
+    await delay(CHECK_MS);
+    open = open.intersection(new Set(await listEventWriters(db)));
+  }
+  return open.size === 0;
 }
 
 /** Refuses a replay that would make a stolen key's calls a flood. */
