@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { findMerchantOwner } from "../../payments/maintenance/operator-actions.ts";
 import { listApprovalKeys, registerApprovalKey, revokeApprovalKey } from "../../payments/merchants/approval-keys.ts";
-import { type AddAction, type Context, RefusedError, UsageError, unwrap } from "./command.ts";
+import { type AddAction, UsageError, unwrap } from "./command.ts";
+import { requireMerchant } from "./require-merchant.ts";
 
 /** Adds the commands for the public keys by which merchants approve changes of their destinations. */
 export function addApprovalKeyCommands(program: Command, addAction: AddAction): void {
@@ -11,7 +11,7 @@ export function addApprovalKeyCommands(program: Command, addAction: AddAction): 
   addAction(
     keys.command("list <merchant>").description("list the keys of a merchant, newest first, also revoked ones"),
     async (context, [merchantId = ""]) => ({
-      value: unwrap(await listApprovalKeys(context, await ownerOf(context, merchantId))),
+      value: unwrap(await listApprovalKeys(context, await requireMerchant(context, merchantId))),
     }),
   );
   addAction(
@@ -19,7 +19,7 @@ export function addApprovalKeyCommands(program: Command, addAction: AddAction): 
       .command("register <merchant> <publicKey>")
       .description("register a public key (Ed25519, hex), which counts after the waiting period"),
     async (context, [merchantId = "", publicKey = ""]) => {
-      const args = { ...(await ownerOf(context, merchantId)), publicKey: parseKey(publicKey) };
+      const args = { ...(await requireMerchant(context, merchantId)), publicKey: parseKey(publicKey) };
       const actor = await context.actor("approver");
       return { value: unwrap(await registerApprovalKey(context, { ...args, actor })) };
     },
@@ -29,17 +29,11 @@ export function addApprovalKeyCommands(program: Command, addAction: AddAction): 
       .command("revoke <merchant> <publicKey>")
       .description("revoke a key for good; changes then wait for their whole period"),
     async (context, [merchantId = "", publicKey = ""]) => {
-      const args = { ...(await ownerOf(context, merchantId)), publicKey: parseKey(publicKey) };
+      const args = { ...(await requireMerchant(context, merchantId)), publicKey: parseKey(publicKey) };
       const actor = await context.actor();
       return { value: unwrap(await revokeApprovalKey(context, { ...args, actor })) };
     },
   );
-}
-
-async function ownerOf(context: Context, merchantId: string) {
-  const owner = await findMerchantOwner(context, merchantId);
-  if (!owner) throw new RefusedError(`there is no merchant ${merchantId}`);
-  return { ...owner, merchantId };
 }
 
 function parseKey(text: string): string {

@@ -185,6 +185,12 @@ export function wholeNumber(text: string): string {
   return text;
 }
 
+/** Parses an amount in minor units, above zero. */
+export function parseMinorUnits(text: string): string {
+  if (!/^[1-9]\d{0,77}$/.test(text)) throw new InvalidArgumentError("expected a whole number of minor units");
+  return text;
+}
+
 export function time(text: string): string {
   if (Number.isNaN(Date.parse(text))) throw new InvalidArgumentError("expected a time such as 2026-03-01T12:00:00Z");
   return text;

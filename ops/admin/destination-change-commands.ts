@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { decideChange, findChangeOwner, listAllChanges } from "../../payments/merchants/decide-changes.ts";
 import type { Voucher } from "../../payments/merchants/sign-decisions.ts";
 import { type AddAction, type Context, oneOf, RefusedError, UsageError, unwrap, wholeNumber } from "./command.ts";
-import { addSigningOptions, readSigningKey } from "./operator-keys.ts";
+import { addSigningOptions, readSigningKey } from "./signing-options.ts";
 
 const parseState = oneOf("requested", "approved", "applied", "rejected");
 

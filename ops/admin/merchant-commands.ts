@@ -1,38 +1,17 @@
 import type { Command } from "commander";
 import { findPayoutHolds } from "../../db/queries/merchants.ts";
-import { addPolicy, listPolicies, removePolicy } from "../../payments/buyer-data/collection-policies.ts";
-import { findMerchantOwner, listDeletedMerchants, readDebt } from "../../payments/maintenance/operator-actions.ts";
-import {
-  addDestinations,
-  changeDestination,
-  deleteDestination,
-  listDestinations,
-} from "../../payments/merchants/destinations.ts";
+import { listPolicies } from "../../payments/buyer-data/collection-policies.ts";
+import { listDeletedMerchants, readDebt } from "../../payments/maintenance/operator-actions.ts";
+import { listDestinations } from "../../payments/merchants/destinations.ts";
 import { changeMerchant, createMerchant, findMerchant, listMerchants } from "../../payments/merchants/merchants.ts";
-import {
-  holdPayouts,
-  setAcceptsOtherAssets,
-  setDirectPayment,
-  setPayoutSchedule,
-} from "../../payments/payouts/payout-policies.ts";
-import { readNetworks } from "../../runtime/networks/read-networks.ts";
-import {
-  type AddAction,
-  type Context,
-  oneOf,
-  parseMode,
-  RefusedError,
-  show,
-  UsageError,
-  unwrap,
-  wholeNumber,
-} from "./command.ts";
-import { addDestinationChangeCommands } from "./destination-change-commands.ts";
+import { holdPayouts } from "../../payments/payouts/payout-policies.ts";
+import { type AddAction, oneOf, parseMode, show, unwrap } from "./command.ts";
 import { addStatementCommand } from "./merchant-statement-command.ts";
+import { requireMerchant, requireMerchantToChange } from "./require-merchant.ts";
 
 const parseStatus = oneOf("active", "inactive", "suspended");
 
-/** Adds the commands for merchants, their payout destinations and their policies for buyer data. */
+/** Adds the commands for merchants. */
 export function addMerchantCommands(program: Command, addAction: AddAction): void {
   const merchants = program.command("merchants").description("merchants, who receive payments");
   addStatementCommand(merchants, addAction);
@@ -111,181 +90,4 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
       const value = unwrap(await holdPayouts(context, { ...(await requireMerchantToChange(context, id)), hold }));
       return { value };
     });
-  addDestinationCommands(program, addAction);
-  addPolicyCommands(program, addAction);
-}
-
-function addDestinationCommands(program: Command, addAction: AddAction): void {
-  const destinations = program
-    .command("destinations")
-    .description("blockchain accounts that receive the payouts of a merchant");
-  addAction(
-    destinations
-      .command("add <merchant>")
-      .description("add an asset that a merchant is paid in")
-      .requiredOption("--asset <caip19>", "for example eip155:8453/erc20:0x…")
-      .requiredOption("--to <caip10>", "an account on the same chain"),
-    async (context, [id = ""], { asset = "", to: destination = "" }) => {
-      const args = { ...(await requireMerchantToChange(context, id)), settlements: [{ asset, destination }] };
-      const [value] = await context.db
-        .transaction()
-        .execute(async (db) => unwrap(await addDestinations({ ...context, db }, args)));
-      return { value };
-    },
-  );
-  addAction(
-    destinations
-      .command("change <merchant> <destination>")
-      .description("change the account that receives payouts, after the account's waiting period")
-      .requiredOption("--to <caip10>", "the new account"),
-    async (context, [merchant = "", id = ""], { to: destination = "" }) => {
-      const value = unwrap(
-        await changeDestination(context, { ...(await requireMerchantToChange(context, merchant)), id, destination }),
-      );
-      return { value };
-    },
-  );
-  addAction(
-    destinations
-      .command("schedule <merchant> <destination>")
-      .description("pay out several payments in one transfer, instead of each one as soon as it succeeds")
-      .option("--seconds <number>", "pay out this many seconds after the first payment", wholeNumber, "600")
-      .option(
-        "--amount <value>",
-        "or as soon as the sum reaches this amount, in minor units (default: 1,000 units of the asset)",
-      )
-      .option("--minimum <value>", "never pay out less than this amount, in minor units")
-      .addHelpText(
-        "after",
-        "\nTo pay out each payment at once again:\n  npm run admin -- destinations pay-immediately <merchant> <destination>",
-      ),
-    async (context, [merchantId = "", id = ""], { seconds, amount, minimum }) => {
-      const schedule = {
-        ms: Number(seconds) * 1_000,
-        amount: minorUnits("--amount", amount),
-        minimum: minorUnits("--minimum", minimum),
-      };
-      const networks = amount === undefined ? readNetworks(context.networksFile()) : undefined;
-      const deps = { ...context, ...(networks ? { networks } : {}) };
-      const value = unwrap(
-        await setPayoutSchedule(deps, { ...(await requireMerchantToChange(context, merchantId)), id, schedule }),
-      );
-      return { value };
-    },
-  );
-  addAction(
-    destinations
-      .command("pay-immediately <merchant> <destination>")
-      .description("pay out each payment as soon as it succeeds"),
-    async (context, [merchantId = "", id = ""]) => {
-      const value = unwrap(
-        await setPayoutSchedule(context, {
-          ...(await requireMerchantToChange(context, merchantId)),
-          id,
-          schedule: undefined,
-        }),
-      );
-      return { value };
-    },
-  );
-  for (const [name, direct, what] of [
-    ["direct", true, "let buyers pay the destination directly: without custody, fees or refunds by this service"],
-    ["custodial", false, "let buyers pay the treasury, and pay the destination out of it"],
-  ] as const)
-    addAction(
-      destinations.command(`${name} <merchant> <destination>`).description(what),
-      async (context, [merchantId = "", id = ""]) => {
-        const deps = direct ? { ...context, networks: readNetworks(context.networksFile()) } : context;
-        const value = unwrap(
-          await setDirectPayment(deps, { ...(await requireMerchantToChange(context, merchantId)), id, direct }),
-        );
-        return { value };
-      },
-    );
-  for (const [name, accept, what] of [
-    [
-      "accept-other-assets",
-      true,
-      "accept payments in other assets of its currency, and pay them out in its own asset from the treasury's inventory",
-    ],
-    ["accept-own-asset", false, "accept payments only in its own asset"],
-  ] as const)
-    addAction(
-      destinations.command(`${name} <merchant> <destination>`).description(what),
-      async (context, [merchantId = "", id = ""]) => {
-        const deps = { ...context, networks: readNetworks(context.networksFile()) };
-        const value = unwrap(
-          await setAcceptsOtherAssets(deps, { ...(await requireMerchantToChange(context, merchantId)), id, accept }),
-        );
-        return { value };
-      },
-    );
-  addDestinationChangeCommands(destinations, addAction);
-  addAction(
-    destinations
-      .command("remove <merchant> <destination>")
-      .description("remove a destination; its asset is no longer offered to buyers"),
-    async (context, [merchant = "", id = ""]) => {
-      const value = unwrap(
-        await deleteDestination(context, { ...(await requireMerchantToChange(context, merchant)), id }),
-      );
-      return { value };
-    },
-  );
-}
-
-function addPolicyCommands(program: Command, addAction: AddAction): void {
-  const policies = program.command("policies").description("policies that decide which payments require buyer data");
-  addAction(
-    policies
-      .command("add <merchant>")
-      .description("require buyer data for payments")
-      .option("--asset <caip19>", "only for payments in this asset")
-      .option("--unit <unit>", "only for payments in this unit, for example iso4217/USD; requires --minimum")
-      .option("--minimum <value>", "only for payments of this amount or more, in minor units; requires --unit"),
-    async (context, [merchantId = ""], { asset, unit, minimum }) => {
-      await requireMerchant(context, merchantId);
-      if ((unit === undefined) !== (minimum === undefined))
-        throw new UsageError("--unit and --minimum require each other");
-      if (minimum !== undefined && !/^\d{1,78}$/.test(minimum)) throw new UsageError("--minimum: expected minor units");
-      const actor = await context.actor();
-      const policy = {
-        asset: asset ?? null,
-        unit: unit ?? null,
-        minimum: minimum === undefined ? null : BigInt(minimum),
-      };
-      const value = await addPolicy(context, { actor, merchantId, ...policy });
-      return { value };
-    },
-  );
-  addAction(
-    policies.command("list <merchant>").description("list the policies of a merchant"),
-    async (context, [id = ""]) => {
-      await requireMerchant(context, id);
-      return { value: await listPolicies(context, id) };
-    },
-  );
-  addAction(policies.command("remove <policy>").description("remove a policy"), async (context, [id = ""]) => {
-    if (!(await removePolicy(context, { actor: await context.actor(), id })))
-      throw new RefusedError(`there is no policy ${id}`);
-    return { value: { id, removed: true } };
-  });
-}
-
-/** Parses an amount of the command line. */
-function minorUnits(name: string, text: string | undefined): bigint | undefined {
-  if (text !== undefined && !/^[1-9]\d{0,77}$/.test(text)) throw new UsageError(`${name}: expected minor units`);
-  return text === undefined ? undefined : BigInt(text);
-}
-
-/** Returns a merchant's id with its account and mode. Throws RefusedError when it does not exist. */
-async function requireMerchant(context: Context, merchantId: string) {
-  const owner = await findMerchantOwner(context, merchantId);
-  if (!owner) throw new RefusedError(`there is no merchant ${merchantId}`);
-  return { ...owner, merchantId };
-}
-
-/** Returns a merchant as `requireMerchant` does, with the operator that changes it. */
-async function requireMerchantToChange(context: Context, merchantId: string) {
-  return { ...(await requireMerchant(context, merchantId)), actor: await context.actor() };
 }

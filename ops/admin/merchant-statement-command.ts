@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { csvHeader, toCsvLine } from "../../payments/accounting/statement-csv.ts";
 import { readStatementLines, type StatementLine } from "../../payments/accounting/statement-lines.ts";
-import { findMerchantOwner } from "../../payments/maintenance/operator-actions.ts";
-import { type AddAction, isDay, oneOf, RefusedError, UsageError } from "./command.ts";
+import { type AddAction, isDay, oneOf, UsageError } from "./command.ts";
+import { requireMerchant } from "./require-merchant.ts";
 
 /** Adds to `merchants` the command that lists what a merchant was owed, day by day. */
 export function addStatementCommand(merchants: Command, addAction: AddAction): void {
@@ -24,7 +24,7 @@ export function addStatementCommand(merchants: Command, addAction: AddAction): v
         "\nExample:\n  npm run admin -- merchants statement mrch_… --from 2026-03-01 --until 2026-03-31 --format csv",
       ),
     async (context, [merchantId = ""], { from = "", until = "", format }) => {
-      if (!(await findMerchantOwner(context, merchantId))) throw new RefusedError(`there is no merchant ${merchantId}`);
+      await requireMerchant(context, merchantId);
       if (from > until) throw new UsageError("--until: is before --from");
       const value: StatementLine[] = [];
       for await (const { line } of readStatementLines(context, { merchant: merchantId, from, until })) value.push(line);

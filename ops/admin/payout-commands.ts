@@ -10,7 +10,7 @@ import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import { openSigner } from "../../signer/open-signer.ts";
 import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import { type AddAction, type Context, RefusedError, wholeNumber } from "./command.ts";
-import { addWithdrawalCommand } from "./operator-keys.ts";
+import { addWithdrawalCommand } from "./withdrawal-command.ts";
 
 /** Adds the commands about payouts that are not sent yet. */
 export function addPayoutCommands(program: Command, addAction: AddAction): void {

@@ -7,6 +7,7 @@ import { addAuditCommands } from "./audit-commands.ts";
 import { addCollectorCommands } from "./collector-commands.ts";
 import { createAddAction, RefusedError, UsageError } from "./command.ts";
 import { addDataKeyCommands } from "./data-key-commands.ts";
+import { addDestinationCommands } from "./destination-commands.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
 import { addFailedBookingCommands } from "./failed-booking-commands.ts";
 import { addFrameCommands } from "./frame-commands.ts";
@@ -16,10 +17,11 @@ import { addMerchantCommands } from "./merchant-commands.ts";
 import { addMoneyCommands } from "./money-commands.ts";
 import { addNetworkCommands } from "./network-commands.ts";
 import { addOperatorCommands } from "./operator-commands.ts";
-import { addOperatorKeyCommands } from "./operator-keys.ts";
+import { addOperatorKeyCommands } from "./operator-key-commands.ts";
 import { addPageCommands } from "./page-commands.ts";
 import { addPaymentCommands } from "./payment-commands.ts";
 import { addPayoutCommands } from "./payout-commands.ts";
+import { addPolicyCommands } from "./policy-commands.ts";
 import { addRefundCommands } from "./refund-commands.ts";
 import { addRetentionCommands } from "./retention-commands.ts";
 import { addStatementCommands } from "./statement-commands.ts";
@@ -42,6 +44,8 @@ const groups = [
   addKeyCommands,
   addApprovalKeyCommands,
   addMerchantCommands,
+  addDestinationCommands,
+  addPolicyCommands,
   addFrameCommands,
   addWebhookCommands,
   addPaymentCommands,

@@ -4,8 +4,8 @@ import { findRefundView, listRefundViews } from "../../payments/payouts/find-ref
 import { type RefundStatus, refundStatuses } from "../../payments/payouts/refund-views.ts";
 import { withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
-import { type AddAction, oneOf, UsageError, unwrap, wholeNumber } from "./command.ts";
-import { addSigningOptions, minorUnits, readSigningKey } from "./operator-keys.ts";
+import { type AddAction, oneOf, parseMinorUnits, UsageError, unwrap, wholeNumber } from "./command.ts";
+import { addSigningOptions, readSigningKey } from "./signing-options.ts";
 
 const parseStatus = oneOf(...refundStatuses);
 
@@ -63,7 +63,7 @@ export function addRefundCommands(program: Command, addAction: AddAction): void 
         .command("approve <refund>")
         .description("approve a refund that returns money without a payment; the signer requires two operators")
         .requiredOption("--asset <caip19>", "the asset that came")
-        .requiredOption("--amount <minor units>", "the amount that goes back", minorUnits)
+        .requiredOption("--amount <minor units>", "the amount that goes back", parseMinorUnits)
         .requiredOption("--receiver <address>", "the account that sent it")
         .requiredOption("--transaction <hash>", "the transaction that brought it"),
     ).addHelpText("after", APPROVE_HELP),

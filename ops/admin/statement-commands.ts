@@ -3,7 +3,7 @@ import { canonicalAddress, canonicalAsset } from "../../chains/canonical-ids.ts"
 import { sign } from "../../payments/merchants/sign-decisions.ts";
 import type { StatementSubject } from "../../signer/statements.ts";
 import { type AddAction, type Context, UsageError } from "./command.ts";
-import { addSigningOptions, readSigningKey } from "./operator-keys.ts";
+import { addSigningOptions, readSigningKey } from "./signing-options.ts";
 
 /**
  * Adds the commands that sign a decision for `signer decide`. They work without the database, which a thief may control, and
