@@ -87,31 +87,51 @@ export async function recordBlocks(
     burned.flatMap(({ purpose, ...row }) => (purpose === "payment" ? [row] : [])),
   );
 
-  return () => {
-    const { metrics } = deps;
-    for (const { opened } of parts) opened();
-    const transfers = parts.flatMap((part) => part.included);
-    traceInclusion(deps, { chain: chain.chain, transfers, sent: landed.map(({ row }) => row) });
-    traceObservation(deps, { chain: chain.chain, transfers, began });
-    for (const { included } of parts)
-      for (const { purpose, state } of included)
-        metrics.transferTransitions.inc({ chain: chain.chain, purpose, from: state, to: "included" });
-    for (const { purpose } of missing)
-      metrics.transferTransitions.inc({ chain: chain.chain, purpose, from: "assigned", to: "ready" });
-    for (const { row, receipt } of included.flat()) {
-      const members = [...proved, ...missing].filter(
-        (member) => member.lane_id === row.lane_id && member.lane_nonce === row.nonce,
-      );
-      metrics.transactions.inc({ chain: chain.chain, state: receipt.reverted ? "reverted" : "included" });
-      metrics.gasPerTransfer.observe({ chain: chain.chain }, Number(receipt.gasUsed) / Math.max(1, members.length));
-    }
-    for (const { gas } of burned) metrics.gasWithoutTransfer.inc({ chain: chain.chain }, Number(gas));
-    if (missing.length > 0)
-      deps.log.warn(
-        { chain: chain.chain, transfers: missing.map(({ id }) => id) },
-        "transfers left no log in their transaction; each is retried alone",
-      );
-  };
+  return () => reportRecorded(deps, chain, { parts, included: included.flat(), missing, burned, landed, began });
+}
+
+/** Reports what was recorded: opens the unsolicited payments, and writes traces, metrics and a log line. */
+function reportRecorded(
+  deps: TransferDeps,
+  { chain }: Watching,
+  {
+    parts,
+    included,
+    missing,
+    burned,
+    landed,
+    began,
+  }: {
+    parts: readonly Recorded[];
+    included: readonly IncludedTransaction[];
+    missing: readonly TransferRow[];
+    burned: ReturnType<typeof listBurned>;
+    landed: readonly IncludedTransaction[];
+    began: Date;
+  },
+): void {
+  const { metrics } = deps;
+  for (const { opened } of parts) opened();
+  const transfers = parts.flatMap((part) => part.included);
+  traceInclusion(deps, { chain, transfers, sent: landed.map(({ row }) => row) });
+  traceObservation(deps, { chain, transfers, began });
+  for (const { purpose, state } of transfers)
+    metrics.transferTransitions.inc({ chain, purpose, from: state, to: "included" });
+  for (const { purpose } of missing) metrics.transferTransitions.inc({ chain, purpose, from: "assigned", to: "ready" });
+  const proved = parts.flatMap((part) => part.proved);
+  for (const { row, receipt } of included) {
+    const members = [...proved, ...missing].filter(
+      (member) => member.lane_id === row.lane_id && member.lane_nonce === row.nonce,
+    );
+    metrics.transactions.inc({ chain, state: receipt.reverted ? "reverted" : "included" });
+    metrics.gasPerTransfer.observe({ chain }, Number(receipt.gasUsed) / Math.max(1, members.length));
+  }
+  for (const { gas } of burned) metrics.gasWithoutTransfer.inc({ chain }, Number(gas));
+  if (missing.length > 0)
+    deps.log.warn(
+      { chain, transfers: missing.map(({ id }) => id) },
+      "transfers left no log in their transaction; each is retried alone",
+    );
 }
 
 /** Returns true for a movement into or out of the treasury. */

@@ -94,19 +94,7 @@ export async function listOptions(
   const affordable = payment.mode === "test" ? listTestOffers(allowed) : await listOffers(deps, allowed);
   // The account may be able to pay once the price can be read.
   if (affordable.length === 0 && isPriceMissing) throw assets.outage;
-  const rows = new Map<string, OptionRow>();
-  const fresh: NewOption[] = [];
-  // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
-  const key = paymentKey({ merchantId: payment.merchant_id, paymentId: payment.id });
-  const nonce = deriveNonce(deps.networks.deployment, key);
-  const now = deps.now();
-  for (const offer of affordable) {
-    const before = newest.get(keyOfPair(offer));
-    const row = toRow(payment, offer, { terms, nonce, number: (before?.number ?? 0) + 1, now });
-    if (before && isSameQuote(before, row)) rows.set(keyOf(before), before);
-    else fresh.push({ id: newId("opt", row.created_at), ...row });
-  }
-  for (const row of await insertOptions(deps.db, fresh)) rows.set(keyOf(row), row);
+  const rows = await storeQuotes(deps, payment, { offers: affordable, newest, terms });
   // Keep the wallet's order of accounts, which is the buyer's preference, and the wallet's spelling of each account.
   const options = affordable.flatMap((offer) => {
     const row = rows.get(keyOfPair(offer));
@@ -116,6 +104,28 @@ export async function listOptions(
     payment: toPaymentView(deps, payment),
     options: options.map((row) => toView(deps, row, terms.collected)),
   });
+}
+
+/** Stores the quotes of offers whose newest one has other terms. Returns the quotes of all offers, by payer and asset. */
+async function storeQuotes(
+  deps: PaymentDeps,
+  payment: PaymentWithMerchant,
+  { offers, newest, terms }: { offers: readonly Offer[]; newest: ReadonlyMap<string, OptionRow>; terms: Terms },
+): Promise<ReadonlyMap<string, OptionRow>> {
+  const rows = new Map<string, OptionRow>();
+  const fresh: NewOption[] = [];
+  // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
+  const key = paymentKey({ merchantId: payment.merchant_id, paymentId: payment.id });
+  const nonce = deriveNonce(deps.networks.deployment, key);
+  const now = deps.now();
+  for (const offer of offers) {
+    const before = newest.get(keyOfPair(offer));
+    const row = toRow(payment, offer, { terms, nonce, number: (before?.number ?? 0) + 1, now });
+    if (before && isSameQuote(before, row)) rows.set(keyOf(before), before);
+    else fresh.push({ id: newId("opt", row.created_at), ...row });
+  }
+  for (const row of await insertOptions(deps.db, fresh)) rows.set(keyOf(row), row);
+  return rows;
 }
 
 /** Returns the newest quotes of a payment for the accounts. Reads none for no accounts, or for too many. */
