@@ -14,13 +14,13 @@ export type CallBudget = {
   /** Number of calls that may be made now. */
   remaining(): number;
   /**
-   * Returns how long calls of this priority (one when unset) have to wait, milliseconds, about. Counts the calls that wait
-   * already. More than zero, however long they wait, for more calls than a burst has.
+   * Returns about how many milliseconds calls (one when unset) of this priority have to wait, behind those that wait already.
+   * Never 0 for more calls than a burst has.
    */
   waitMs(priority: CallPriority, calls?: number): number;
   /**
-   * Spends calls, one when unset. Waits until the budget has room for all of them, which it never has for more than a burst.
-   * Calls of one priority wait in order.
+   * Spends calls, one when unset, as soon as the budget has room for all of them. Waits forever for more calls than a burst
+   * has. Calls of one priority are served in order.
    */
   take(priority: CallPriority, calls?: number): Promise<void>;
 };

@@ -100,7 +100,7 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   /** Returns the call with which any account submits a signed payout. Throws on chains where payouts are not signed so. */
   encodePayout(chain: C, payout: UnsignedPayout, signature: Hex): { to: Hex; data: Hex };
   /**
-   * Reads transactions by hash. `signed` has the signed bytes of some of them, supplied by anybody; only Solana uses them.
+   * Reads transactions by hash. `signed` has the signed bytes of some of them, supplied by any caller; only Solana uses them.
    * Throws ChainError when the chain cannot be read.
    */
   readFinalMovements(

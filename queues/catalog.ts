@@ -51,7 +51,7 @@ const refundRefs = z.object({ refundIds: z.tuple([id("rfnd")], id("rfnd")), ...w
 const blockRef = z.object({ chain: chainId, block: z.number().int().min(0), ...withRequest });
 /** The worker that runs the job sends every due event of the endpoint. */
 const endpointRef = z.object({ endpointId: id("whe"), ...withRequest });
-/** One reconciliation of the ledger with a chain, or one look at the treasury's excess there. `at` is the Unix time in seconds at which it was enqueued. */
+/** One reconciliation of the ledger with a chain, or one check of the treasury's excess there. `at` is the Unix time in seconds at which it was enqueued. */
 const reconcileRef = z.object({ chain: chainId, at: z.number().int().min(0), ...withRequest });
 /** One read of the treasury's history on a Solana cluster. `at` is the Unix time in seconds at which it was enqueued. */
 const historyRef = reconcileRef;

@@ -42,7 +42,7 @@ const RECONCILE_EVERY_S = 5;
 /** Interval between reads of the treasury's history on Solana, seconds. */
 const HISTORY_EVERY_S = 2;
 
-/** Interval between looks at what the treasury holds above its ceilings, seconds. */
+/** Interval between checks of what the treasury holds above its ceilings, seconds. */
 const EXCESS_EVERY_S = 60;
 
 /** Interval at which payments that have ended are added to the sums of lists, seconds. */

@@ -30,7 +30,7 @@ export function pickRequestId(request: Pick<IncomingMessage, "headers">): string
  * Counts and logs every request when it ends, also when the client has disconnected. The line of a successful request has
  * the level debug, because the metrics count it. Log lines and labels hold neither headers nor bodies nor raw URLs. A
  * request of test mode with a key is added to the log that its account can read; an app id is public, so its requests are
- * not, or anybody could fill the log.
+ * not, or any caller could fill the log.
  */
 export function observeRequests(app: FastifyInstance, deps: ObserveDeps): void {
   app.decorateRequest("heldMs", 0);

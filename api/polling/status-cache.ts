@@ -128,7 +128,7 @@ export function createStatusCache(deps: Deps): StatusCache {
     await withTimeout(deps.publishPaymentChanges(news), PUBLISH_MS, "Redis").catch(() => undefined);
   }
 
-  /** Returns true when another process may keep an older status and no message has told it. */
+  /** Returns true when another process may keep an older status and no message has announced the change. */
   function isNews(status: PaymentStatus): boolean {
     const changed = status.changedAt.getTime();
     const isRecent = deps.now().getTime() - changed < KNOWN_AFTER_MS;

@@ -13,7 +13,7 @@ export type SignedPayment = { token: SolanaToken; movement: Omit<TokenMovement, 
 const { token: TOKEN } = tokenProgramIds;
 
 /**
- * Returns the payment that a transaction makes if it succeeds, by its signed bytes, which anybody may have supplied: a
+ * Returns the payment that a transaction makes if it succeeds, by its signed bytes, which any caller may have supplied: a
  * relayer of the networks file has signed them, and that signature is the transaction's hash. Returns undefined for bytes
  * that do not show the whole effect: any other transaction than the one that we ask buyers for, and one in Token-2022, whose
  * issuer can keep a fee. Pure.

@@ -72,7 +72,7 @@ export type MerchantTables = {
     /** Why a rejected change was rejected. */
     rejection: DestinationRejection | null;
     applied_at: Date | null;
-    /** When the signer was told of the change; null again when a change that it was told of is rejected or approved. */
+    /** When the signer received the change; null again when a change that it received is rejected or approved. */
     reported_at: Date | null;
   };
   /** A statement that an operator or a merchant has signed, for the signer. `subject`: the change or the refund. */
@@ -102,7 +102,7 @@ export type MerchantTables = {
     revoker_kind: AuditActor["kind"] | null;
     revoker_id: string | null;
     revoker_address: string | null;
-    /** When the signer was told of the key as it is now. */
+    /** When the signer received the key as it is now. */
     reported_at: Date | null;
   };
   /** The operator's fee on an account's payments, or on the payments of one merchant instead. */

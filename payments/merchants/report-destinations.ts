@@ -23,13 +23,13 @@ const LIMIT = 100;
 const REPEAT_KEYS_MS = 24 * 3_600_000;
 const keysBefore = ({ now }: Pick<Deps, "now">) => new Date(now().getTime() - REPEAT_KEYS_MS);
 
-/** Returns true while there is something to tell the signer. */
+/** Returns true while there is something to report to the signer. */
 export function hasUnreportedDestinations(deps: Pick<Deps, "db" | "now">): Promise<boolean> {
   return hasUnreported(deps.db, keysBefore(deps));
 }
 
 /**
- * Tells the signer which destinations live merchants ask for, what operators and merchants have signed about them, and the
+ * Reports to the signer which destinations live merchants ask for, what operators and merchants have signed about them, and the
  * merchants' approval keys, new ones and revoked ones. The signer's own waiting period begins with the report. One worker reports at a time, so that an
  * older report never follows a newer one. While the signer does not answer, the rows stay and are reported later. A row that
  * the signer cannot read is marked like the others and left out, so that it does not keep them back.

@@ -43,7 +43,10 @@ export async function readFeedState(deps: Pick<PaymentDeps, "chains" | "now">, s
   return withTimeout(reading.state, Math.max(0, leftMs), () => new ChainError("rpc_unreachable", { detail }));
 }
 
-/** A reading that is late counts as failed, and is kept as long as one that has. Then another one is started beside it. */
+/**
+ * Returns true while a reading is used: 5 s after it ended, or after it passed its time limit. Later callers start another one,
+ * even if it still runs.
+ */
 function isKept({ startedAt, endedAt }: Reading, now: number): boolean {
   return endedAt === undefined ? isFresh(startedAt, now, READ_WITHIN_MS + KEPT_MS) : isFresh(endedAt, now, KEPT_MS);
 }
@@ -88,9 +91,9 @@ function startReading(
     },
     (error: unknown) => {
       end();
-      // The budget was not asked for a call, and says itself when it allows one.
-      const isOwn = readings.newest.get(name) === reading;
-      if (isOwn && error instanceof ChainError && error.code === "budget_spent") readings.newest.delete(name);
+      // The call budget allowed no call, so the next caller may try at once.
+      const isNewest = readings.newest.get(name) === reading;
+      if (isNewest && error instanceof ChainError && error.code === "budget_spent") readings.newest.delete(name);
     },
   );
   return reading;

@@ -26,7 +26,7 @@ async function createOwnedDatabase(name: string, attributes = ""): Promise<strin
 
 // In this order: the first test needs a server without the roles.
 describe("the roles of a server", () => {
-  test("an owner who may not create roles is told what an administrator has to run", async () => {
+  test("`migrate` prints what an administrator has to run for an owner who may not create roles", async () => {
     const url = await createOwnedDatabase("plain");
     await expect(migrateDatabase(url)).rejects.toThrow("create role pay_api nologin; create role pay_worker nologin");
     await execute(server.url, ...names.map((name) => `create role ${name} nologin`));

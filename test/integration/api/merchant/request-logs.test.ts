@@ -171,7 +171,7 @@ test("the log holds the latest requests only", async () => {
   expect(await inRedis.xlen(keyOf(merchant.accountId))).toBe(MOST_REQUESTS);
 });
 
-test("requests of live mode are not logged, and a live key is told so", async () => {
+test("requests of live mode are not logged, and the response says so", async () => {
   const merchant = await makeMerchant(api, { mode: "live" });
   const answer = await api.get("/v1/request-logs", { "api-key": merchant.key });
   expect(answer).toMatchObject({ status: 400, body: { code: "not_sandbox_api_key" } });

@@ -87,7 +87,7 @@ describe("the status of a payment", () => {
     },
   );
 
-  test("a process that reads an unannounced change tells the other one before it shows it", inRealTime, async () => {
+  test("a process that reads an unannounced change notifies the other one before it shows it", inRealTime, async () => {
     await warm(twin);
     await movePaymentSilently(api, id, "requires_action", "processing");
     // This process has never read the payment, and the other one keeps its former status.
@@ -109,7 +109,7 @@ describe("the status of a payment", () => {
     expect(await Promise.all([ask(twin), ask(api)])).toEqual(["processing", "processing"]);
   });
 
-  test("a long poll that returns an unannounced change tells the other process first", inRealTime, async () => {
+  test("a long poll that returns an unannounced change notifies the other process first", inRealTime, async () => {
     const held = api.get(`/v1/payments/${id}/status?maxPollMs=20000`, shop.headers);
     await warm(twin);
     await movePaymentSilently(api, id, "requires_action", "processing");
