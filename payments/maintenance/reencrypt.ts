@@ -60,7 +60,7 @@ export async function reencrypt(
   if (foreign > 0)
     return refuse(
       "invalid_state",
-      `another key pair with the name ${keyId} encrypted ${foreign}: make one with a new name`,
+      `another key pair named ${keyId} encrypted ${foreign} of the sampled values: make a pair with a new name`,
     );
   const anew = async ({ id, key_id, ciphertext: before, context }: EncryptedValue) => {
     const text = await decrypt({ keyId: key_id, ciphertext: before }, context).catch(() => undefined);

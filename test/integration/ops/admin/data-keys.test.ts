@@ -167,7 +167,7 @@ test("reencrypt refuses a second pair with the name of the first, whose secrets 
   expect(await run(second.privateKey)).toEqual({
     code: 1,
     stdout: "",
-    stderr: "another key pair with the name test encrypted 1: make one with a new name\n",
+    stderr: "another key pair named test encrypted 1 of the sampled values: make a pair with a new name\n",
   });
   expect(await run(`${second.privateKey}\n${testKeys.WEBHOOK_PRIVATE_KEYS}`)).toEqual({
     code: 2,
