@@ -41,7 +41,7 @@ const descriptions: Record<string, string> = {
 };
 
 /** The forms in which a wallet may name a payment (specification, 4.3 rule 6). */
-const linkForms: Parameter["examples"] = {
+const linkForms: NonNullable<Parameter["examples"]> = {
   id: { summary: "The payment's id", value: "pay_5f3b0c3be1e84b6d9a4ad6d1f1f6b7f0" },
   link: { summary: "A checkout link", value: "https://pay.example.test/?pid=pay_5f3b0c3be1e84b6d9a4ad6d1f1f6b7f0" },
   path: {
@@ -61,7 +61,7 @@ const paymentLink: Parameter = {
   description:
     "The id of a payment, or a payment link of this service: a checkout URL with the id in its path or in pid, or a pairing URI whose pay holds such a URL. Percent-encode it.",
   schema: { type: "string", maxLength: 4_096 },
-  ...(linkForms && { examples: linkForms }),
+  examples: linkForms,
 };
 
 /** The members of an object's JSON Schema that parameters are made of. */

@@ -20,7 +20,7 @@ export function openSession(request: FastifyRequest, reply: FastifyReply, public
 /** Returns the value of a browser's session cookie; sets the cookie on the reply when the request has none. */
 export function keepSession(request: FastifyRequest, reply: FastifyReply, publicUrl: string): string {
   const present = readCookie(request.headers.cookie);
-  // 122 random bits, which Node takes from random bytes in store.
+  // 122 random bits, from bytes that Node has generated in advance.
   const session = present ?? Buffer.from(randomUUID().replaceAll("-", ""), "hex").toString("base64url");
   if (present === undefined) {
     const { base, isHttps } = readPublicUrl(publicUrl);

@@ -46,13 +46,13 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
     reply.header("content-language", language.tag);
     return { request, reply, query, language };
   };
-  // A payment link carries the id in its query, or as its path (specification, 4.3 rule 6).
   const pageOptions = {
     async errorHandler(err: Error, request: FastifyRequest, reply: FastifyReply) {
       request.log.error({ err, route: request.routeOptions.url }, "request failed");
       return sendMessage(deps, open(request, reply), "internal_error");
     },
   };
+  // A payment link carries the id in its query, or as its path (specification, 4.3 rule 6).
   app.get("/", pageOptions, async (request, reply) => {
     const page = open(request, reply);
     return sendCheckout(deps, page, firstOf(page.query["pid"]) ?? "");
