@@ -5,7 +5,7 @@ import type { ConsolePage } from "./console-page.ts";
 import { makeFormToken } from "./csrf.ts";
 
 /**
- * The page that confirms an action.
+ * Returns the page that confirms an action.
  * @param hidden what the form sends in addition: the id of the request, and what the page shows of the subject
  * @param shown what the operator reads of the subject before they confirm
  */

@@ -2,7 +2,7 @@ import type { EndpointHealth } from "../../db/queries/unfinished-work.ts";
 import type { ConsolePage } from "./console-page.ts";
 import { table } from "./values.ts";
 
-/** The merchants' webhook endpoints, those that fail first. */
+/** Returns the page of the merchants' webhook endpoints, those that fail first. */
 export function endpointsPage(endpoints: readonly EndpointHealth[]): ConsolePage {
   const body = table(
     "Webhook endpoints",

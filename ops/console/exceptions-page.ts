@@ -6,7 +6,7 @@ import type { ConsolePage } from "./console-page.ts";
 import { link, table } from "./values.ts";
 
 /**
- * Money that belongs to no payment, and rows that could not be booked.
+ * Returns the page of money that belongs to no payment, and rows that could not be booked.
  * @param actions returns what the operator may do with an exception
  */
 export function exceptionsPage(

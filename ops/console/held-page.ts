@@ -15,7 +15,7 @@ export type HeldItems = {
   transfers: readonly HeldTransfer[];
 };
 
-/** What waits because an operator, a rule or an error holds it. */
+/** Returns the page of what waits because an operator, a rule or an error holds it. */
 export function heldPage(amounts: AmountFormatter, { merchants, queues, refunds, transfers }: HeldItems): ConsolePage {
   const body = html`
     ${showMerchants("Merchants whose payouts are held", merchants)}

@@ -27,7 +27,7 @@ export type PaymentPage = { payments: readonly PaymentOfRow[]; next: string | un
 const FEW_JOBS = 5;
 const MOST_JOBS = 500;
 
-/** The failed jobs of all queues, by error. @param status what a form of the page has just done */
+/** Returns the page of the failed jobs of all queues, by error. @param status what a form of the page has just done */
 export function jobsPage(operator: SignedIn, groups: readonly FailedGroup[], status?: string): ConsolePage {
   const queues = [...new Set(groups.map(({ queue }) => queue))];
   const body = html`${status !== undefined && html`<p role="status">${status}</p>`}
@@ -50,7 +50,7 @@ export function jobsPage(operator: SignedIn, groups: readonly FailedGroup[], sta
   return { title: "Failed jobs", section: "/console/jobs", body };
 }
 
-/** All payments and jobs of one error. */
+/** Returns the page of all payments and jobs of one error. */
 export function errorPage(operator: SignedIn, group: FailedGroup, page: PaymentPage): ConsolePage {
   const { component, queue, error, jobs, paymentCount } = group;
   const body = html`
@@ -61,7 +61,7 @@ export function errorPage(operator: SignedIn, group: FailedGroup, page: PaymentP
   return { title: "Failed jobs with one error", section: "/console/jobs", body };
 }
 
-/** The page that confirms the retry of several jobs. `error` is undefined for a whole queue. */
+/** Returns the page that confirms the retry of several jobs. `error` is undefined for a whole queue. */
 export function retryPage(
   operator: SignedIn,
   { queue, error, jobs, payments }: { queue: string; error: string | undefined; jobs: number; payments: number },
@@ -75,7 +75,7 @@ export function retryPage(
 
 type JobDetails = { queue: string; job: Job; state: string; component: string; payments: PaymentPage };
 
-/** One job: its payments, its error in words and with its code, and the place where it was thrown. */
+/** Returns the page of one job: its payments, its error in words and with its code, and the place where it was thrown. */
 export function jobPage(operator: SignedIn, { queue, job, state, component, payments }: JobDetails): ConsolePage {
   const body = html`
     ${facts({

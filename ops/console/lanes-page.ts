@@ -4,7 +4,10 @@ import { html } from "../../runtime/html.ts";
 import type { ConsolePage } from "./console-page.ts";
 import { table } from "./values.ts";
 
-/** The lanes that send transactions, how far each chain has been read, and its RPC endpoints, whose URLs the board does not know. */
+/**
+ * Returns the page of the lanes that send transactions, how far each chain has been read, and its RPC endpoints, whose URLs the
+ * board does not know.
+ */
 export function lanesPage(
   lanes: readonly LaneStatus[],
   chains: readonly ChainStatus[],

@@ -11,7 +11,7 @@ import { facts } from "./values.ts";
 /** Most payments that a merchant's page lists. */
 export const MOST_PAYMENTS = 50;
 
-/** A merchant with its newest payments. */
+/** Returns the page of a merchant with its newest payments. */
 export function merchantPage(
   amounts: AmountFormatter,
   {

@@ -8,7 +8,7 @@ import { showRequests } from "./request-page.ts";
 import { showRefunds } from "./result-tables.ts";
 import { facts, link, table } from "./values.ts";
 
-/** Everything about one payment: what it is, what happened when, and what moved money. */
+/** Returns the page of one payment: what it is, what happened when, and what moved money. */
 export function paymentPage(
   amounts: AmountFormatter,
   {

@@ -7,7 +7,7 @@ import { facts, link, table } from "./values.ts";
 /** Seconds after which the page of a request that waits is loaded again. */
 const REFRESH_S = 2;
 
-/** What became of a request. The page of one that no worker carries out any more is not loaded again. */
+/** Returns the page of what became of a request. The page of one that no worker carries out any more is not loaded again. */
 export function requestPage(row: OperatorRequestRow, now: Date): ConsolePage {
   const waits = row.state === "requested" && !isExpired(row, now);
   const body = html`<p role="status">${waits ? waiting : describeEnd(row)}</p>

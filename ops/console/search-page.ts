@@ -7,7 +7,7 @@ import { showMerchants, showPayments } from "./result-tables.ts";
 /** Most results of a search. */
 export const MOST_FOUND = 100;
 
-/** The first page: a search, and its results when there was one. */
+/** Returns the first page: a search, and its results when there was one. */
 export function searchPage(text: string, found: { amounts: AmountFormatter; results: Found } | undefined): ConsolePage {
   return {
     title: "Search",
@@ -16,7 +16,7 @@ export function searchPage(text: string, found: { amounts: AmountFormatter; resu
   };
 }
 
-/** The page of a search that took longer than a statement may. */
+/** Returns the page of a search that took longer than a statement may. */
 export function slowSearchPage(text: string): ConsolePage {
   const body = html`${searchForm(text)}
     <p class="warning" role="alert">The search took too long and was stopped. Search for an id, a transaction hash or a payer, which have indexes.</p>`;

@@ -6,7 +6,7 @@ import { link, table } from "./values.ts";
 /** The ages, minutes, from which work is listed. Ordinary work takes less than the first. */
 export const ages = [2, 10, 60] as const;
 
-/** Work that should have ended by now. */
+/** Returns the page of work that should have ended by now. */
 export function unfinishedPage(work: readonly UnfinishedWork[], age: (typeof ages)[number]): ConsolePage {
   const choices = ages.map((one) => {
     const current = one === age ? html` aria-current="true"` : "";
