@@ -32,6 +32,8 @@ export const status = (): Status => shown.status;
 /** Registers a listener that is called when the state changes. */
 export const onChange = (listener: (payment: StatusPayload) => void): void => void listeners.push(listener);
 
+let clock: ReturnType<typeof startCountdown>;
+
 /** Starts the page in the state that the server has rendered, so nothing moves. `onZero` runs when the time is over. */
 export function begin(onZero: () => void): void {
   clock = startCountdown(onZero);
@@ -40,7 +42,6 @@ export function begin(onZero: () => void): void {
   if (data.status === "processing") scheduleMayClose(data.patienceMs - data.sinceMs);
   if (data.isFinal) finish(data);
 }
-let clock: ReturnType<typeof startCountdown>;
 
 /** Shows a status, unless it is older than the one on the page: responses may arrive out of order. */
 export function apply(next: StatusPayload): void {
