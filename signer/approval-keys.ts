@@ -31,7 +31,7 @@ export function recordApprovalKeys(
 }
 
 /**
- * Revokes a key for good, also one that was never reported. Nobody has to prove that they may: a revocation only lengthens
+ * Revokes a key for good, also one that was never reported. A caller need not prove that they may: a revocation only lengthens
  * waiting periods. Returns false when it was revoked before. Call it inside a transaction.
  * @param by.text the signed statement; null for a report of a worker
  */

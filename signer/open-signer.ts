@@ -26,11 +26,8 @@ export function openSigner(
 }
 
 /** Creates the signer of a process that pays nothing out: it has no keys and no connection. */
-export function createKeylessSigner(
-  _target: SignerTarget,
-  { chains, deployment, log }: { chains: Chains; deployment: string; log: Log },
-): TreasurySigner {
-  return createEmbeddedSigner({ treasuryKeys: new Map(), chains, deployment, log });
+export function createKeylessSigner(deps: { chains: Chains; deployment: string; log: Log }): TreasurySigner {
+  return createEmbeddedSigner({ ...deps, treasuryKeys: new Map() });
 }
 
 /** Reads the files of a TLS connection that both sides authenticate. Throws ConfigError. */

@@ -229,8 +229,8 @@ function createDeps(
   const treasuryKeys = new Map<string, PayoutSigner>();
   const { deployment } = networks;
   const paysOut = [...chains.keys()].some((chain) => findNeeds(served, chain).has("signer"));
-  const open = paysOut ? openSigner : createKeylessSigner;
-  const signer = open(config, { treasuryKeys, chains, deployment, log });
+  const of = { chains, deployment, log };
+  const signer = paysOut ? openSigner(config, { ...of, treasuryKeys }) : createKeylessSigner(of);
   if (paysOut && config.SIGNER !== "embedded") metrics.signerLogCompared.set(now().getTime() / 1000);
   return {
     db,
