@@ -8,7 +8,7 @@ import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { chainOf } from "../payouts/sign-payout.ts";
-import { accounts } from "./ledger-groups.ts";
+import { accounts } from "./ledger-accounts.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 

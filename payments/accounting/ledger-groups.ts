@@ -7,47 +7,22 @@ import type { Group } from "../../db/queries/ledger-groups.ts";
 import type { SpentTransaction } from "../../db/queries/transactions.ts";
 import type { UnmatchedObservation } from "../../db/queries/unmatched-movements.ts";
 import type { BookedRent } from "../../transfers/solana/rents.ts";
+import { accounts } from "./ledger-accounts.ts";
 
-/** The accounts of the ledger. Assets that we hold are debits; amounts that we owe are credits. */
-export const accounts = {
-  /** Balance of our receiving account. */
-  treasury: "treasury",
-  /** Amount that we owe a merchant. */
-  payable: (merchantId: string) => `payable:${merchantId}`,
-  /** Balance of the operator's cold address: what was moved there from our receiving account. */
-  cold: "cold",
-  /** Clearing account for money received in one asset and owed in another. The operator rebalances the inventory. */
-  exchange: "exchange",
-  /** Fees that the operator has taken. */
-  fees: "fees",
-  /** Payouts and refunds that have left a merchant's balance and have not arrived yet. */
-  inTransit: "in_transit",
-  /** Money that arrived and is not assigned to a merchant yet. */
-  exceptions: "exceptions",
-  /** Native balance of a lane; `address` is the lane's. */
-  lane: (address: string) => `lane:${address}`,
-  /** Gas that our transactions have cost. */
-  gasSpent: "gas_spent",
-  /** Money that an operator has written off, or booked as a gain. */
-  losses: "losses",
-  /** Rent deposits of the Solana accounts that we have created. */
-  rent: "rent",
-  /** Capital that the operator has paid in and not withdrawn. */
-  capital: "operator_capital",
-} as const;
-
-type Movement = Pick<
+/** A transfer and the place of its movement on chain. */
+export type Movement = Pick<
   ConfirmedTransfer,
   "id" | "asset" | "amount" | "chain" | "block_number" | "block_id" | "tx_hash" | "log_index"
 >;
 
 /** Returns two entries that sum to zero: a debit and a credit of the same amount. */
-const doubleEntry = (of: { debit: string; credit: string; asset: string; amount: bigint }): Group["entries"] => [
+export const doubleEntry = (of: { debit: string; credit: string; asset: string; amount: bigint }): Group["entries"] => [
   { account: of.debit, asset: of.asset, amount: of.amount },
   { account: of.credit, asset: of.asset, amount: -of.amount },
 ];
 
-type Place = Pick<Movement, "chain" | "block_number" | "block_id" | "tx_hash" | "log_index">;
+/** Where a movement is on its chain. */
+export type Place = Pick<Movement, "chain" | "block_number" | "block_id" | "tx_hash" | "log_index">;
 
 /**
  * Returns the group of a buyer's payment to the treasury. Debits the treasury; credits the merchant and the operator's
@@ -227,93 +202,6 @@ export function laneOutflowGroup(found: {
   };
 }
 
-/** Returns the group of a payout that begins: from the merchant's balance to in transit. */
-export function settlementBegunGroup(settlement: {
-  id: string;
-  asset: string;
-  amount: bigint;
-  merchantId: string;
-}): Group {
-  const { asset, amount } = settlement;
-  return {
-    kind: "settlement_begun",
-    subject: settlement.id,
-    entries: doubleEntry({ debit: accounts.payable(settlement.merchantId), credit: accounts.inTransit, asset, amount }),
-  };
-}
-
-/** Returns the group of a payout that has arrived: from the treasury, clearing in transit. */
-export function settlementPaidGroup(transfer: Movement): Group {
-  const { asset, amount } = transfer;
-  return {
-    kind: "settlement_paid",
-    subject: transfer.id,
-    onChain: placeOf(transfer),
-    entries: doubleEntry({ debit: accounts.inTransit, credit: accounts.treasury, asset, amount }),
-  };
-}
-
-/** Returns the group of a refund that begins: from the merchant's balance to in transit. */
-export function refundBegunGroup(refund: {
-  id: string;
-  asset: string;
-  amount: bigint;
-  merchantId: string;
-  drawn: { asset: string; amount: bigint };
-}): Group {
-  const { asset, amount, drawn } = refund;
-  const isConverted = drawn.asset !== asset;
-  return {
-    kind: "refund_begun",
-    subject: refund.id,
-    entries: [
-      { account: accounts.payable(refund.merchantId), ...drawn },
-      ...(isConverted
-        ? [
-            { account: accounts.exchange, asset: drawn.asset, amount: -drawn.amount },
-            { account: accounts.exchange, asset, amount },
-          ]
-        : []),
-      { account: accounts.inTransit, asset, amount: -amount },
-    ],
-  };
-}
-
-/** Returns the group that changes the amount of a payout in transit by `by` (minor units; negative reduces it). */
-export function settlementChangedGroup(change: { id: string; asset: string; merchantId: string; by: bigint }): Group {
-  return { ...settlementBegunGroup({ ...change, amount: change.by }), kind: "settlement_changed" };
-}
-
-/** Returns the group of the excess that a payout moved beyond what was owed: from the treasury to exceptions. */
-export function overpaidGroup(transfer: { id: string; asset: string }, movement: Place, amount: bigint): Group {
-  const { id, asset } = transfer;
-  return {
-    kind: "overpaid",
-    subject: id,
-    onChain: placeOf(movement),
-    entries: doubleEntry({ debit: accounts.exceptions, credit: accounts.treasury, asset, amount }),
-  };
-}
-
-/** Returns the group that reduces a refund in transit and credits `back`, which can be zero, to its merchant again. */
-export function refundLessenedGroup(refund: {
-  id: string;
-  asset: string;
-  amount: bigint;
-  merchantId: string;
-  back: { asset: string; amount: bigint };
-}): Group {
-  const { back, ...less } = refund;
-  const group = refundBegunGroup({ ...less, drawn: back });
-  const entries = group.entries.map((entry) => ({ ...entry, amount: -entry.amount }));
-  return { ...group, kind: "refund_reduced", entries: entries.filter(({ amount }) => amount !== 0n) };
-}
-
-/** Returns the group of a refund that has arrived: from the treasury, clearing in transit. */
-export function refundPaidGroup(transfer: Movement): Group {
-  return { ...settlementPaidGroup(transfer), kind: "refund_paid" };
-}
-
 /** Returns the group of a transfer of the treasury's excess to the cold address. What it backs stays owed. */
 export function coldGroup(transfer: Movement): Group {
   const { asset, amount } = transfer;
@@ -325,6 +213,7 @@ export function coldGroup(transfer: Movement): Group {
   };
 }
 
-function placeOf({ chain, block_number, block_id, tx_hash, log_index }: Place) {
+/** Returns the place of a movement, as a group stores it. */
+export function placeOf({ chain, block_number, block_id, tx_hash, log_index }: Place) {
   return { chain, block_number, block_id, tx_hash, log_index };
 }

@@ -20,7 +20,8 @@ import {
 import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { accounts, laneDepositGroup, laneOutflowGroup } from "./ledger-groups.ts";
+import { accounts } from "./ledger-accounts.ts";
+import { laneDepositGroup, laneOutflowGroup } from "./ledger-groups.ts";
 
 /**
  * The reconciliation of one ledger account with the chain, minor units. `held`, the balance on chain, should equal

@@ -13,7 +13,7 @@ import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { accrue } from "../payouts/accrue.ts";
 import { chainOf } from "../payouts/sign-payout.ts";
-import { accounts } from "./ledger-groups.ts";
+import { accounts } from "./ledger-accounts.ts";
 
 /**
  * The cause of an exception, as far as it is known:

@@ -9,7 +9,7 @@ import {
   sumStatementRows,
 } from "../../db/queries/statement-lines.ts";
 import type { Db } from "../../db/tables.ts";
-import { accounts } from "./ledger-groups.ts";
+import { accounts } from "./ledger-accounts.ts";
 
 /**
  * One line of a statement: a change of a merchant's balance in an asset, or the balance before the first day or after the

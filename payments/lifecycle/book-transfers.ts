@@ -9,15 +9,8 @@ import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { UnmatchedObservation } from "../../db/queries/unmatched-movements.ts";
 import type { Db } from "../../db/tables.ts";
 import type { BookingHandlers } from "../../transfers/booking-handlers.ts";
-import {
-  coldGroup,
-  dustGroup,
-  gasGroup,
-  refundPaidGroup,
-  rentGroup,
-  settlementPaidGroup,
-  unmatchedGroup,
-} from "../accounting/ledger-groups.ts";
+import { coldGroup, dustGroup, gasGroup, rentGroup, unmatchedGroup } from "../accounting/ledger-groups.ts";
+import { refundPaidGroup, settlementPaidGroup } from "../accounting/payout-groups.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { targetMs } from "./payment-target.ts";
 import { wakeRelays } from "./relay-transfers.ts";

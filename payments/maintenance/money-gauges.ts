@@ -1,6 +1,6 @@
 import type { Balance } from "../../db/queries/ledger-balances.ts";
 import { countOpenExceptions, exceptionKinds, listAccountTotals } from "../../db/queries/money-gauges.ts";
-import { accounts } from "../accounting/ledger-groups.ts";
+import { accounts } from "../accounting/ledger-accounts.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 /** The state of the ledger, for metrics. */

@@ -25,7 +25,7 @@ import {
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import type { BookAdopted } from "../../transfers/adopt-payouts.ts";
-import { overpaidGroup, refundLessenedGroup, settlementChangedGroup } from "../accounting/ledger-groups.ts";
+import { overpaidGroup, refundLessenedGroup, settlementChangedGroup } from "../accounting/payout-groups.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { deductFromSettlement } from "./begin-refunds.ts";

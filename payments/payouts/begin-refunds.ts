@@ -12,7 +12,7 @@ import type { Db } from "../../db/tables.ts";
 import { MAX_APPROVALS, type Statement } from "../../signer/protocol.ts";
 import type { RefusalReason } from "../../signer/refusals.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
-import { refundBegunGroup } from "../accounting/ledger-groups.ts";
+import { refundBegunGroup } from "../accounting/payout-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { listBehindForgottenRefunds } from "./paid-before-restore.ts";

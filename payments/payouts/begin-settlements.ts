@@ -14,7 +14,7 @@ import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts
 import type { Db } from "../../db/tables.ts";
 import type { RefusalReason } from "../../signer/refusals.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
-import { settlementBegunGroup } from "../accounting/ledger-groups.ts";
+import { settlementBegunGroup } from "../accounting/payout-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";

@@ -5,7 +5,8 @@ import type { PaymentRow } from "../../db/queries/payments.ts";
 import { linkSettlements } from "../../db/queries/settlement-links.ts";
 import { insertSettlements, recordDirectPayment } from "../../db/queries/settlements.ts";
 import type { Db } from "../../db/tables.ts";
-import { directPaymentGroup, settlementBegunGroup } from "../accounting/ledger-groups.ts";
+import { directPaymentGroup } from "../accounting/ledger-groups.ts";
+import { settlementBegunGroup } from "../accounting/payout-groups.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 

@@ -129,12 +129,6 @@ export const bookingMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/payouts/cross-asset-payments.test.ts"],
       },
       {
-        name: "a payout that has arrived stays in transit",
-        find: "debit: accounts.inTransit, credit: accounts.treasury, asset, amount",
-        replace: "debit: accounts.losses, credit: accounts.treasury, asset, amount",
-        tests: ["test/integration/payments/payouts/settle.test.ts"],
-      },
-      {
         name: "money for an ended payment is booked as capital",
         find: 'kind: "exception",\n    subject: transfer.id,\n    onChain: placeOf(transfer),\n    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions,',
         replace:
@@ -146,6 +140,17 @@ export const bookingMutations: readonly MutationGroup[] = [
         find: "credit: accounts.lane(spent.address), asset, amount: fee",
         replace: "credit: accounts.capital, asset, amount: fee",
         tests: ["test/integration/payments/accounting/gas-costs.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/accounting/payout-groups.ts",
+    tests: ["test/integration/payments/payouts/settle.test.ts"],
+    mutations: [
+      {
+        name: "a payout that has arrived stays in transit",
+        find: "debit: accounts.inTransit, credit: accounts.treasury, asset, amount",
+        replace: "debit: accounts.losses, credit: accounts.treasury, asset, amount",
       },
     ],
   },

@@ -1,10 +1,6 @@
 import { expect, test } from "vitest";
-import {
-  paymentGroup,
-  settlementBegunGroup,
-  settlementPaidGroup,
-  unmatchedGroup,
-} from "../../../../payments/accounting/ledger-groups.ts";
+import { paymentGroup, unmatchedGroup } from "../../../../payments/accounting/ledger-groups.ts";
+import { settlementBegunGroup, settlementPaidGroup } from "../../../../payments/accounting/payout-groups.ts";
 
 const place = { chain: "eip155:1", block_number: 7, block_id: "0xb", tx_hash: "0xt", log_index: 3 } as const;
 const movement = { id: "trf_1", asset: "a", amount: 5n, ...place };
