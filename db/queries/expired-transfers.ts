@@ -21,6 +21,8 @@ export async function listExpiredAuthorizations(
   const rows = await selectEndable(db, args.chain)
     .where("state", "in", ["ready", "assigned", "awaited"])
     .where("valid_before", "<=", args.at)
+    // Permit2 accepts a signature in the second of its deadline, which a later block can share; EIP-3009 no longer does.
+    .where((eb) => eb.or([eb("kind", "<>", "permit2"), eb("valid_before", "<", args.at)]))
     .where(sql<boolean>`(valid_before, id) > (${args.after?.valid_before ?? -1}, ${args.after?.id ?? ""})`)
     .orderBy("valid_before")
     .orderBy("id")

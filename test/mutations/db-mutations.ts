@@ -379,6 +379,12 @@ export const dbMutations: readonly MutationGroup[] = [
         find: '.where("valid_before", "<=", args.at)',
         replace: "",
       },
+      {
+        name: "a Permit2 transfer ends in the second of its deadline",
+        find: 'eb("valid_before", "<", args.at)',
+        replace: 'eb("valid_before", "<=", args.at)',
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
     ],
   },
   {

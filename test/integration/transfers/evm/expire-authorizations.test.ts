@@ -22,6 +22,7 @@ import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, signOption, walletActions } from "../../../support/merchant-fixture.ts";
 import { plantPredeploy } from "../../../support/rollup-predeploys.ts";
+import { startTokenKinds } from "../../../support/token-kinds.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 
 const abi = parseAbi([
@@ -174,6 +175,27 @@ test("an authorization expires on Arbitrum, where contracts see the parent chain
   await mine(chain, 2);
   await fixture.watch();
   expect(await fixture.statesOf([one.id])).toEqual(["ended"]);
+});
+
+test("a Permit2 signature is valid in the second of its deadline, and an EIP-3009 authorization no longer", async () => {
+  const { chain, change } = await startTokenKinds({ collector: false });
+  const fixture = await makeTransfersFixture(chain, { change: { ...change, finality: { blocks: 1 } } });
+  const validBefore = Number((await chain.client.getBlock()).timestamp) + 60;
+  const buyer = await fundBuyer(chain);
+  const ids: string[] = [];
+  for (const kind of ["permit2", "eip3009"] as const) {
+    const { id } = await fixture.sign(buyer, 1n, { validBefore });
+    await fixture.db.updateTable("transfer").set({ kind }).where("id", "=", id).execute();
+    ids.push(id);
+  }
+  const statesAt = async (timestamp: number) => {
+    await chain.client.setNextBlockTimestamp({ timestamp: BigInt(timestamp) });
+    await mine(chain);
+    for (let pass = 0; pass < 2; pass += 1) await fixture.watch();
+    return fixture.statesOf(ids);
+  };
+  expect(await statesAt(validBefore)).toEqual(["ready", "ended"]);
+  expect(await statesAt(validBefore + 1)).toEqual(["ended", "ended"]);
 });
 
 test("transfers that cannot be decided, more than one pass checks, do not keep later ones from ending", async () => {
