@@ -1,4 +1,4 @@
-import { type AccountInfo, PublicKey } from "@solana/web3.js";
+import { type AccountInfo, type Connection, PublicKey } from "@solana/web3.js";
 import { z } from "zod";
 import { chunk } from "../../runtime/chunk.ts";
 import { ChainError } from "../errors.ts";
@@ -28,25 +28,48 @@ export async function readAccounts(
   return (await readAccountsAt(chain, addresses, commitment)).accounts;
 }
 
+/** Accounts in the order of their addresses, and the slot that the answering endpoints have reached. */
+type AccountsAt = { slot: number; accounts: (Account | undefined)[] };
+type Commitment = "confirmed" | "finalized";
+
 /** Returns accounts in the order of their addresses, and the slot that the answering endpoints have reached. */
 export async function readAccountsAt(
   chain: SolanaChain,
   addresses: readonly string[],
-  commitment: "confirmed" | "finalized",
-): Promise<{ slot: number; accounts: (Account | undefined)[] }> {
+  commitment: Commitment,
+): Promise<AccountsAt> {
   const chunks = chunk(addresses, ACCOUNTS_PER_CALL).map((some) =>
-    chain.rpc.ask("getMultipleAccounts", (connection) =>
-      connection.getMultipleAccountsInfoAndContext(
-        some.map((address) => new PublicKey(address)),
-        commitment,
-      ),
-    ),
+    chain.rpc.ask("getMultipleAccounts", (connection) => askAccounts(connection, some, commitment)),
   );
-  const answers = await Promise.all(chunks);
-  return {
-    slot: Math.min(...answers.map(({ context }) => context.slot)),
-    accounts: answers.flatMap(({ value }) => value).map((info) => (info ? toAccount(info) : undefined)),
-  };
+  return joinChunks(await Promise.all(chunks));
+}
+
+/** Returns the same accounts as each endpoint has them. Leaves out endpoints that do not answer. Never throws. */
+export async function readAccountsFromEach(
+  chain: SolanaChain,
+  addresses: readonly string[],
+  commitment: Commitment,
+): Promise<AccountsAt[]> {
+  const answers = await chain.rpc.queryAvailable("getMultipleAccounts", async (connection) => {
+    const chunks = chunk(addresses, ACCOUNTS_PER_CALL).map((some) => askAccounts(connection, some, commitment));
+    return joinChunks(await Promise.all(chunks));
+  });
+  return answers.map(({ answer }) => answer);
+}
+
+async function askAccounts(
+  connection: Connection,
+  addresses: readonly string[],
+  commitment: Commitment,
+): Promise<AccountsAt> {
+  const keys = addresses.map((address) => new PublicKey(address));
+  const { context, value } = await connection.getMultipleAccountsInfoAndContext(keys, commitment);
+  return { slot: context.slot, accounts: value.map((info) => (info ? toAccount(info) : undefined)) };
+}
+
+function joinChunks(chunks: readonly AccountsAt[]): AccountsAt {
+  const slot = Math.min(...chunks.map((one) => one.slot));
+  return { slot, accounts: chunks.flatMap(({ accounts }) => accounts) };
 }
 
 const Accounts = z.object({

@@ -7,7 +7,7 @@ import {
   type TransactionInstruction,
 } from "@solana/web3.js";
 import { ChainError } from "../errors.ts";
-import { readAccountsAt } from "./cluster-state.ts";
+import { type Account, readAccountsAt } from "./cluster-state.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 
 /** A durable nonce account of ours: its address, and the seed that the address is derived from. */
@@ -36,11 +36,13 @@ export async function readNonces(
   commitment: "confirmed" | "finalized",
 ): Promise<{ slot: number; nonces: (string | undefined)[] }> {
   const { slot, accounts } = await readAccountsAt(chain, addresses, commitment);
-  return { slot, nonces: accounts.map((account) => account && readNonce(account.data)) };
+  return { slot, nonces: accounts.map(parseNonce) };
 }
 
-function readNonce(data: Uint8Array): string | undefined {
-  return data.length === NONCE_ACCOUNT_LENGTH ? NonceAccount.fromAccountData(Buffer.from(data)).nonce : undefined;
+/** Returns the durable nonce of an account, undefined if the account does not exist or is no nonce account. Pure. */
+export function parseNonce(account: Account | undefined): string | undefined {
+  if (account?.data.length !== NONCE_ACCOUNT_LENGTH) return undefined;
+  return NonceAccount.fromAccountData(Buffer.from(account.data)).nonce;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
 import { ChainError } from "../../chains/errors.ts";
-import { readAccountsAt } from "../../chains/solana/cluster-state.ts";
-import { listNonceAddresses, readNonces } from "../../chains/solana/nonce-accounts.ts";
+import { type Account, readAccountsFromEach } from "../../chains/solana/cluster-state.ts";
+import { listNonceAddresses, parseNonce, readNonces } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { findMarker, isMarker, MAX_MARKERS_PER_CLOSE } from "../../chains/solana/payout-markers.ts";
 import { isColdTransfer } from "../move-excess.ts";
@@ -27,6 +27,12 @@ import {
   listWithdrawals,
   type SignedTransaction,
 } from "./transaction-records.ts";
+
+/**
+ * Age that each transaction of a payout has before the payout's marker is closed, milliseconds. A blockhash is valid for a minute, or
+ * until a cluster that stands still goes on. Workers ask after `payoutMarkerDays`, which is a day at least.
+ */
+const MIN_AGE_MS = 86_400_000;
 
 type Opened = { chain: SolanaChain; key: NonNullable<ReturnType<SignerDeps["treasuryKeys"]["get"]>> };
 
@@ -76,6 +82,9 @@ function recordTransaction(
  * Signs a transaction that closes markers. A marker is closed only when its payout is final, which its existence shows, and
  * no other transaction that was signed for the payout can still be included, because the durable nonce of each has a new
  * final value. From then on the payout is never signed again. The markers of withdrawals stay: no worker has to do with them.
+ *
+ * Without its marker, a transaction that can still be included pays a second time, and no record counts it. So two endpoints must show
+ * all this, and each transaction must be old: the value that one endpoint showed as its nonce may have been a recent blockhash.
  */
 export async function authorizeMarkerClosing(
   deps: SignerDeps,
@@ -90,43 +99,62 @@ export async function authorizeMarkerClosing(
     return transactions.length > 0 && !kept.has(marker.address) ? [{ ...marker, transactions }] : [];
   });
   if (candidates.length === 0) return report(deps, refuse("marker_unknown"));
-  const read = await ask(() => listEnded(chain, candidates));
+  const signedBefore = deps.now().getTime() - MIN_AGE_MS;
+  const old = candidates.filter(({ transactions }) => transactions.every(({ signedAt }) => signedAt <= signedBefore));
+  if (old.length === 0) return report(deps, refuse("marker_in_use", "a transaction was signed within a day"));
+  const read = await ask(() => listEnded(chain, old));
   if ("reason" in read) return report(deps, read);
-  const markers = inStoreTransaction(deps.store, () => recordClosings(deps, chain, read));
+  const markers = inStoreTransaction(deps.store, () => recordClosings(deps, chain, read.ended));
   if (markers.length === 0) return report(deps, refuse("marker_in_use"));
   return report(deps, await signClosingBytes(chain, key, { ...request, markers }));
 }
 
 type Candidate = { address: string; lamports: bigint; transactions: readonly SignedTransaction[] };
+/** A marker whose payout is final, and a final slot that includes the payout. */
+type Ended = Candidate & { slot: number };
 
-/** Markers whose payout is final, and a final slot that includes the payouts. */
-type Ended = { slot: number; ended: readonly Candidate[] };
+/**
+ * Returns the markers of which two endpoints show that the payout is final and has no transaction left that could be included. Throws
+ * ChainError `rpc_unreachable` if only one answers.
+ */
+async function listEnded(chain: SolanaChain, candidates: readonly Candidate[]): Promise<{ ended: Ended[] }> {
+  const places = candidates.flatMap(({ transactions }) => transactions.map((one) => one.nonceAccount));
+  const addresses = [...new Set([...candidates.map(({ address }) => address), ...places])];
+  const states = await readAccountsFromEach(chain, addresses, "finalized");
+  if (states.length < 2)
+    throw new ChainError("rpc_unreachable", { detail: `${chain.chain} markers, from two endpoints` });
+  const views = states.map(({ slot, accounts }) => ({
+    slot,
+    accounts: new Map(addresses.map((address, index) => [address, accounts[index]])),
+  }));
+  const ended = candidates.flatMap((candidate): Ended[] => {
+    const slots = views.filter((view) => hasEnded(candidate, view)).map(({ slot }) => slot);
+    // A single endpoint can neither lower nor raise the second highest one beyond what another one shows.
+    const [, slot] = slots.toSorted((one, other) => other - one);
+    return slot === undefined ? [] : [{ ...candidate, slot }];
+  });
+  return { ended };
+}
 
-/** Returns the markers whose payout is final and has no transaction left that could be included. */
-async function listEnded(chain: SolanaChain, candidates: readonly Candidate[]): Promise<Ended> {
-  // One call reads all, so that its slot is that of each marker.
-  const { slot: madeBy, accounts } = await readAccountsAt(
-    chain,
-    candidates.map(({ address }) => address),
-    "finalized",
-  );
-  const places = [...new Set(candidates.flatMap(({ transactions }) => transactions.map((one) => one.nonceAccount)))];
-  const { slot, nonces } = await readNonces(chain, places, "finalized");
-  const values = new Map(places.map((place, index) => [place, nonces[index]]));
+/** Returns true if an endpoint shows that a payout is final and none of its transactions can be included. Pure. */
+function hasEnded(
+  { address, transactions }: Candidate,
+  { slot, accounts }: { slot: number; accounts: ReadonlyMap<string, Account | undefined> },
+): boolean {
   // An endpoint that lags behind the signing may return a value from before it.
-  const isDead = (one: SignedTransaction) => slot >= one.slot && values.get(one.nonceAccount) !== one.nonce;
-  const ended = candidates.filter(({ transactions }, index) => isMarker(accounts[index]) && transactions.every(isDead));
-  return { slot: madeBy, ended };
+  const isDead = (one: SignedTransaction) =>
+    slot >= one.slot && parseNonce(accounts.get(one.nonceAccount)) !== one.nonce;
+  return isMarker(accounts.get(address)) && transactions.every(isDead);
 }
 
 /** Records the closings of as many markers as fit. Leaves out those for which a transaction was signed meanwhile. */
-function recordClosings({ store, now }: SignerDeps, { chain }: SolanaChain, { slot, ended }: Ended) {
+function recordClosings({ store, now }: SignerDeps, { chain }: SolanaChain, ended: readonly Ended[]) {
   const unchanged = ended.filter(
     ({ address: marker, transactions }) => listTransactions(store, { chain, marker }).length === transactions.length,
   );
-  const markers = unchanged.slice(0, MAX_MARKERS_PER_CLOSE).map(({ address, lamports }) => ({ address, lamports }));
-  for (const { address: marker } of markers) insertClosing(store, { chain, marker, slot }, now());
-  return markers;
+  const closed = unchanged.slice(0, MAX_MARKERS_PER_CLOSE);
+  for (const { address: marker, slot } of closed) insertClosing(store, { chain, marker, slot }, now());
+  return closed.map(({ address, lamports }) => ({ address, lamports }));
 }
 
 /** Returns the cluster and the treasury's key, if the limits file and the cluster allow signing and the fee payer is a relayer. */

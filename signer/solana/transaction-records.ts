@@ -3,7 +3,7 @@ import type { Store } from "../store.ts";
 // Reads and writes the store's records of transactions that the treasury signed on Solana.
 
 /** A transaction that was signed for a payout, and the value of the durable nonce with which it can be included. */
-export type SignedTransaction = { id: number; nonceAccount: string; nonce: string; slot: number };
+export type SignedTransaction = { id: number; nonceAccount: string; nonce: string; slot: number; signedAt: number };
 
 /**
  * Returns true if this payout was authorized, with exactly this treasury, amount and receiver. Withdrawals are not among them:
@@ -48,13 +48,16 @@ export function listTransactions(
   { chain, marker }: { chain: string; marker: string },
 ): SignedTransaction[] {
   return store
-    .prepare("select id, nonce_account, nonce, slot from payout_transaction where chain = ? and marker = ? order by id")
+    .prepare(
+      "select id, nonce_account, nonce, slot, signed_at from payout_transaction where chain = ? and marker = ? order by id",
+    )
     .all(chain, marker)
     .map((row) => ({
       id: Number(row["id"]),
       nonceAccount: String(row["nonce_account"]),
       nonce: String(row["nonce"]),
       slot: Number(row["slot"]),
+      signedAt: Number(row["signed_at"]),
     }));
 }
 

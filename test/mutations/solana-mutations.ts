@@ -2,6 +2,7 @@
 import type { MutationGroup } from "./mutation.ts";
 
 const compare = ["test/unit/chains/solana/compare-transaction.test.ts"];
+const closings = ["test/integration/signer/marker-closings-solana.test.ts"];
 
 /** Mutations of transfers on Solana, and of the comparison of a signed transaction with the requested one. */
 export const solanaMutations: readonly MutationGroup[] = [
@@ -547,8 +548,26 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "a marker is closed although a signed transaction of its payout can still be included",
-        find: "isMarker(accounts[index]) && transactions.every(isDead)",
-        replace: "isMarker(accounts[index])",
+        find: "isMarker(accounts.get(address)) && transactions.every(isDead)",
+        replace: "isMarker(accounts.get(address))",
+      },
+      {
+        name: "one endpoint's word closes a marker",
+        find: "const [, slot] = slots",
+        replace: "const [slot] = slots",
+        tests: closings,
+      },
+      {
+        name: "a marker is closed while only one endpoint answers",
+        find: "if (states.length < 2)",
+        replace: "if (states.length < 1)",
+        tests: closings,
+      },
+      {
+        name: "a marker is closed while a recent blockhash in place of a nonce may be valid",
+        find: "transactions.every(({ signedAt }) => signedAt <= signedBefore)",
+        replace: "transactions.every(({ signedAt }) => signedAt > 0 || signedBefore < 0)",
+        tests: closings,
       },
       {
         name: "an account is closed that is no marker of a signed payout",

@@ -237,6 +237,7 @@ describe("a transfer to the cold address on Solana", () => {
       blockhash,
       markers: [{ address, lamports: await readRent(chain) }],
     };
+    signing.clock.advance(86_400_000);
     expect(await signing.signer.signMarkerClosing(closing)).toMatchObject({ ok: true, addresses: [address] });
     const { slot } = signing.store.prepare("select slot from closed_marker").get() as { slot: number };
     const made = (height: number) => wasMadeBy(signing.deps, { chain: chain.chain, number, height });

@@ -215,6 +215,7 @@ describe("the signer", () => {
       return signer.signMarkerClosing({ chain: chain.chain, feePayer: chain.lanes[0] ?? "", blockhash, markers });
     };
     await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
+    signing.clock.advance(DAY_MS);
     expect(await close()).toMatchObject({ ok: false, reason: "marker_in_use" });
 
     // Six payouts take three transactions, which use all nonces, so that the kept transaction is worthless.
@@ -285,6 +286,7 @@ test("old markers are closed through the signer, and their rent returns to the r
   const markers = () => fixture.db.selectFrom("payout_marker").selectAll().execute();
   expect((await markers()).length).toBeGreaterThan(0);
   fixture.clock.advance(41 * DAY_MS);
+  signing.clock.advance(41 * DAY_MS);
   const before = (await markers()).length;
   await fixture.watchUntil(async () => (await markers()).length < before);
 });
