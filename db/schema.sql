@@ -1056,7 +1056,8 @@ create table webhook_event (
   priority smallint not null default 
 CASE
     WHEN (type = 'payment.settled'::text) THEN 2
-    WHEN ((type ~~ 'payment.%'::text) OR (type ~~ 'refund.%'::text)) THEN 1
+    WHEN (type = 'webhook_endpoint.test'::text) THEN 0
+    WHEN ((type ~~ 'payment.%'::text) OR (type ~~ 'refund.%'::text) OR (type ~~ 'webhook\_endpoint.%'::text)) THEN 1
     ELSE 0
 END,
   payment_id text,
@@ -1192,6 +1193,7 @@ CREATE INDEX webhook_delivery_unaccepted ON public.webhook_delivery USING btree 
 CREATE INDEX webhook_endpoint_created ON public.webhook_endpoint USING btree (account_id, mode, created_at);
 CREATE INDEX webhook_endpoint_deleted ON public.webhook_endpoint USING btree (deleted_at);
 CREATE INDEX webhook_event_at ON public.webhook_event USING btree (account_id, mode, at, id);
+CREATE INDEX webhook_event_endpoint ON public.webhook_event USING btree (account_id, mode, at) WHERE (endpoint_id IS NOT NULL);
 CREATE INDEX webhook_event_unnumbered ON public.webhook_event USING btree (account_id, mode, sequence) WHERE ("position" IS NULL);
 CREATE INDEX webhook_fanout_at ON public.webhook_fanout USING btree (at, settlement_id);
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);

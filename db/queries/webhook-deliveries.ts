@@ -12,7 +12,7 @@ export type DeliveryRow = EventRow &
 export type DueEvent = EventRow & { attempts_made: number };
 
 /**
- * Returns the due events of an endpoint: notices of changes, then payments, then payouts, and the longest due first.
+ * Returns the due events of an endpoint: notices of changes, then payments and changes of endpoints, then payouts, and the longest due first.
  * Returns none for a deleted or disabled endpoint. Leaves out those in `without`, which are being sent already, and those of
  * another account or mode: the api writes deliveries, and a stolen login could have them signed with another merchant's secret.
  */

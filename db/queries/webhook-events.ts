@@ -15,6 +15,22 @@ export async function insertEndpointEvent(
   return (await db.insertInto("webhook_event").values(row).returning("id").executeTakeFirstOrThrow()).id;
 }
 
+/**
+ * Returns how many events about endpoints an account and mode has after a time, counted up to `limit`: test events, or all
+ * others.
+ */
+export async function countEndpointEvents(
+  db: Db,
+  { accountId, mode, since, tests, limit }: EventOwner & { since: Date; tests: boolean; limit: number },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from (
+      select from webhook_event where account_id = ${accountId} and mode = ${mode} and endpoint_id is not null
+        and at > ${since} and (type = 'webhook_endpoint.test') = ${tests} limit ${limit}
+    ) recent`.execute(db);
+  return rows[0]?.count ?? 0;
+}
+
 /** Returns an event of an account and mode. */
 export async function findEvent(db: Db, { accountId, mode, id }: EventOwner & { id: string }) {
   return db

@@ -51,7 +51,7 @@ export type WebhookTables = {
     mode: Mode;
     merchant_id: string | null;
     type: string;
-    /** 0: notices of changes; 1: payments and refunds; 2: payouts. */
+    /** 0: notices of changes, and test events; 1: payments, refunds, and changes of endpoints; 2: payouts. */
     priority: ColumnType<number, never, never>;
     /** What the event is about: a payment, a change of a destination, a refund, an approval key of the merchant, or an endpoint. */
     payment_id: Optional<string>;

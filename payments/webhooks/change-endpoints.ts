@@ -18,7 +18,7 @@ import { makeSecret, type SecretDeps } from "./endpoint-secrets.ts";
 import { type EndpointView, noEndpoint, toEndpointView } from "./endpoint-views.ts";
 import type { PayloadKind } from "./event-payloads.ts";
 import type { EventType } from "./event-types.ts";
-import { changeLocked, type EndpointChange, type EndpointDeps, recordChange } from "./lock-endpoint.ts";
+import { changeLocked, type EndpointChange, type EndpointDeps, recordChange, refuseFlood } from "./lock-endpoint.ts";
 
 /**
  * Endpoints of an account and mode. The events of both modes then leave half of a worker's delivery jobs to other accounts
@@ -101,7 +101,8 @@ export async function createEndpoint(
 /**
  * Changes an endpoint: its URL (pending events go to the new one), its filters (for later events), its payload, or whether
  * it is enabled. A disabled endpoint receives nothing, and a worker gives up its pending events; once it is enabled again, a
- * replay sends what it has missed. Refuses like `createEndpoint` and `changeLocked`.
+ * replay sends what it has missed. Refuses like `createEndpoint` and `changeLocked`, and an API key with `rate_limited` after 300
+ * changes of the account's endpoints in a day.
  */
 export async function changeEndpoint(
   deps: EndpointDeps & UrlDeps,
@@ -125,6 +126,8 @@ export async function changeEndpoint(
         ...toStatus(row, status, deps.now()),
       };
       if (Object.keys(changes).length === 0) return done({ value: toEndpointView(row) });
+      const flood = await refuseFlood({ ...deps, db }, row, { actor: args.actor, what: "change" });
+      if (flood) return flood;
       await updateEndpoint(db, row.id, changes);
       const changed = { ...row, ...changes };
       const audit = { action: "webhook_endpoint.updated", before: describe(row), after: describe(changed) };

@@ -2,9 +2,9 @@ import type { Transaction } from "kysely";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, type AuditEntry, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { type EndpointQuery, type EndpointRow, findEndpointRow } from "../../db/queries/webhook-endpoints.ts";
-import { insertEndpointEvent } from "../../db/queries/webhook-events.ts";
+import { countEndpointEvents, insertEndpointEvent } from "../../db/queries/webhook-events.ts";
 import type { Db, Tables } from "../../db/tables.ts";
-import { done, type Result, refuse } from "../error-codes.ts";
+import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
 import { toActor } from "../merchants/decide-changes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { noEndpoint } from "./endpoint-views.ts";
@@ -42,6 +42,29 @@ export async function changeLocked<T>(
     if (audit && event) await recordChange(db, row, { actor: args.actor, at: deps.now(), audit, event });
     return done(value);
   });
+}
+
+/** What API keys do to the endpoints of an account and mode within a day: changes, and test events. */
+const MAX_PER_DAY = { change: 300, test: 1_000 };
+const DAY_MS = 24 * 60 * 60_000;
+
+/**
+ * Refuses with `rate_limited` what an API key does too often in a day. Each change is an event at the other endpoints, and the
+ * rows of these events stay: a stolen key must not flood the one of an operator. Deletion is not limited, as it stops what a
+ * thief has registered.
+ */
+export async function refuseFlood(
+  { db, now }: EndpointDeps,
+  { account_id: accountId, mode }: Pick<EndpointRow, "account_id" | "mode">,
+  { actor, what }: { actor: AuditActor; what: keyof typeof MAX_PER_DAY },
+): Promise<Refusal | undefined> {
+  if (actor.kind !== "key") return undefined;
+  const limit = MAX_PER_DAY[what];
+  const since = new Date(now().getTime() - DAY_MS);
+  if ((await countEndpointEvents(db, { accountId, mode, since, tests: what === "test", limit })) < limit)
+    return undefined;
+  const done = what === "test" ? "test events" : "changes of webhook endpoints";
+  return refuse("rate_limited", `the account has ${limit} ${done} in this mode within a day, which is the most`);
 }
 
 /** Writes a change of an endpoint to the events of its account, and to the audit log: its URL, never its secret. */

@@ -17,7 +17,7 @@ import { toActor } from "../merchants/decide-changes.ts";
 import { readCursor, toPage } from "../pagination.ts";
 import { type EndpointQuery, noEndpoint } from "./endpoint-views.ts";
 import { noEvent } from "./list-deliveries.ts";
-import type { EndpointDeps } from "./lock-endpoint.ts";
+import { type EndpointDeps, refuseFlood } from "./lock-endpoint.ts";
 
 /** Events that one call of `replayEvents` sends again. */
 const PAGE = 5_000;
@@ -70,7 +70,7 @@ export async function replayEvents(
   if ("since" in which && !(await haveWritersEnded(deps)))
     return refuse("rate_limited", "events of this moment are still being written; retry later");
   return replay(deps, args, describeReplay(which), async ({ db }, at) => {
-    const refusal = args.actor.kind === "key" && (await refuseFlood(db, endpointId, which));
+    const refusal = args.actor.kind === "key" && (await refuseLongReplay(db, endpointId, which));
     if (refusal) return refusal;
     const page = { endpointId, at, after: after.value, limit: PAGE };
     const events = "state" in which ? await replayGivenUp(db, page) : await replayPeriod(db, { ...page, ...which });
@@ -93,7 +93,7 @@ async function haveWritersEnded({ db }: Pick<EndpointDeps, "db">): Promise<boole
 }
 
 /** Refuses a replay that would make a stolen key's calls a flood. */
-async function refuseFlood(db: Db, endpointId: string, which: Replay): Promise<Refusal | undefined> {
+async function refuseLongReplay(db: Db, endpointId: string, which: Replay): Promise<Refusal | undefined> {
   if ("since" in which && which.until.getTime() - which.since.getTime() > MAX_DAYS * DAY_MS)
     return refuse("params_validation", `from: expected a period of at most ${MAX_DAYS} days`);
   if ((await countPendingDeliveries(db, { endpointId, limit: MAX_PENDING + 1 })) > MAX_PENDING)
@@ -139,17 +139,20 @@ function describeReplay(replay: Replay): JsonObject {
 
 /**
  * Sends a test event to an endpoint, whatever its filters are. Returns its id; the delivery shows the response. Refuses like
- * `replayEvent`, and with `rate_limited` while ten notices wait for the endpoint: notices are sent before the events of payments.
+ * `replayEvent`, with `rate_limited` while ten notices wait for the endpoint (notices are sent before the events of payments), and
+ * an API key after 1,000 test events of the account in a day.
  */
 export async function sendTestEvent(deps: EndpointDeps, args: Caller): Promise<Result<{ eventId: string }>> {
   return inTransaction(deps.db, async (db) => {
     const row = await findEndpointRow(db, args);
     if (!row) return noEndpoint();
     if (row.disabled_at) return disabled();
+    const { actor } = args;
+    const flood = await refuseFlood({ ...deps, db }, row, { actor, what: "test" });
+    if (flood) return flood;
     const notices = { endpointId: row.id, limit: MAX_NOTICES, priority: NOTICE_PRIORITY };
     if ((await countPendingDeliveries(db, notices)) >= MAX_NOTICES)
       return refuse("rate_limited", `${MAX_NOTICES} notices wait for the webhook endpoint; retry later`);
-    const { actor } = args;
     const at = deps.now();
     const eventId = await insertEndpointEvent(db, {
       account_id: row.account_id,

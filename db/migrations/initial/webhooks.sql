@@ -48,9 +48,11 @@ create table webhook_event (
   mode text not null check (mode in ('test', 'live')),
   merchant_id text,
   type text not null,
-  -- 0: notices of changes; 1: payments and refunds; 2: payouts, of which one payout causes thousands.
+  -- 0: notices of changes of destinations and approval keys, and test events; 1: payments, refunds, and changes of endpoints, of
+  -- which a thief of a key could cause many to delay a notice; 2: payouts, of which one payout causes thousands.
   priority smallint not null generated always as (
-    case when type = 'payment.settled' then 2 when type like 'payment.%' or type like 'refund.%' then 1 else 0 end
+    case when type = 'payment.settled' then 2 when type = 'webhook_endpoint.test' then 0
+      when type like 'payment.%' or type like 'refund.%' or type like 'webhook\_endpoint.%' then 1 else 0 end
   ) stored,
   -- What the event is about.
   payment_id text references payment,
@@ -76,6 +78,7 @@ create unique index webhook_event_change on webhook_event (change_id, type) wher
 create unique index webhook_event_refund on webhook_event (refund_id, type) where refund_id is not null;
 create unique index webhook_event_approval_key on webhook_event (merchant_id, approval_key, type) where approval_key is not null;
 create index webhook_event_at on webhook_event (account_id, mode, at, id);
+create index webhook_event_endpoint on webhook_event (account_id, mode, at) where endpoint_id is not null;
 create index webhook_event_unnumbered on webhook_event (account_id, mode, sequence) where position is null;
 create unique index webhook_event_position on webhook_event (account_id, mode, position) where position is not null;
 

@@ -1,13 +1,24 @@
 import { sql } from "kysely";
 import { beforeEach, describe, expect, test } from "vitest";
+import { listDueEvents } from "../../../../db/queries/webhook-deliveries.ts";
+import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createEndpoint } from "../../../../payments/webhooks/change-endpoints.ts";
 import { deliverDue } from "../../../../payments/webhooks/deliver-events.ts";
-import { replayEvents } from "../../../../payments/webhooks/replay-events.ts";
+import { rotateSecret } from "../../../../payments/webhooks/endpoint-secrets.ts";
+import { replayEvents, sendTestEvent } from "../../../../payments/webhooks/replay-events.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { testEncryption } from "../../../support/test-deps.ts";
 import { startWebhookEndpoint, verifyReceivedWebhook } from "../../../support/webhook-endpoint.ts";
-import { makeKey, makeMerchant, makePayment, startApi, type TestMerchant } from "../start-api.ts";
+import {
+  destination,
+  makeKey,
+  makeMerchant,
+  makePayment,
+  secondAsset,
+  startApi,
+  type TestMerchant,
+} from "../start-api.ts";
 
 const api = await startApi();
 const local = await startApi({ databaseUrl: api.databaseUrl, allowsPrivateHooks: true });
@@ -197,6 +208,55 @@ describe("webhook endpoints over the API", () => {
     );
     for (let waiting = rows[0]?.count ?? 0; waiting < 10; waiting += 1) expect(await send()).toBe(200);
     expect(await send()).toBe(429);
+  });
+
+  describe("a stolen key", () => {
+    /** Inserts events about an endpoint of the account that another key has caused within the last day. */
+    const addEvents = (endpointId: string, type: string, count: number) =>
+      sql`insert into webhook_event (account_id, mode, type, endpoint_id, detail, at)
+        select account_id, mode, ${type}, id, '{}', now() - interval '23 hours'
+        from webhook_endpoint, generate_series(1, ${sql.lit(count)}) where id = ${endpointId}`.execute(api.deps.db);
+    const path = (id: string) => `/v1/webhook-endpoints/${id}`;
+
+    test("delays no notice of a change of a destination by changes of endpoints", async () => {
+      const { id } = await create();
+      const other = await create({ url: `${url}/other` });
+      await addEvents(other.id, "webhook_endpoint.updated", 50);
+      const settlements = [{ asset: secondAsset, destination }];
+      const { accountId, merchantId } = shop;
+      await addDestinations(api.deps, { actor: testActor, accountId, merchantId, mode: "test", settlements });
+      const now = new Date(Date.now() + 60_000);
+      const due = await listDueEvents(api.deps.db, { endpointId: id, now, without: [], limit: 100 });
+      const [first] = due.map(({ type }) => type);
+      expect([due.length > 50, first]).toEqual([true, "destination.change_requested"]);
+    });
+
+    test("changes endpoints 300 times a day, and an operator goes on", async () => {
+      const { id } = await create();
+      await addEvents(id, "webhook_endpoint.updated", 298);
+      expect((await api.patch(path(id), headers, { payload: "thin" })).status).toBe(200);
+      for (const { status, body } of [
+        await api.patch(path(id), headers, { payload: "full" }),
+        await api.post(`${path(id)}/rotate`, headers, {}),
+      ])
+        expect([status, body["code"]]).toEqual([429, "rate_limited"]);
+      expect((await api.get(path(id), headers)).body["webhookEndpoint"]).toMatchObject({ payload: "thin" });
+      const deps = { ...api.deps, ...testEncryption() };
+      expect(await rotateSecret(deps, { endpointId: id, actor: testActor })).toMatchObject({ ok: true });
+      expect((await api.post(`${path(id)}/test`, headers, {})).status).toBe(200);
+      expect((await api.delete(path(id), headers)).status).toBe(200);
+    });
+
+    test("sends 1,000 test events a day", async () => {
+      const { id } = await create();
+      await addEvents(id, "webhook_endpoint.test", 1_000);
+      await sql`update webhook_delivery set state = 'delivered', due_at = null where endpoint_id = ${id}`.execute(
+        api.deps.db,
+      );
+      expect((await api.post(`${path(id)}/test`, headers, {})).body).toMatchObject({ code: "rate_limited" });
+      expect((await api.patch(path(id), headers, { payload: "thin" })).status).toBe(200);
+      expect(await sendTestEvent(api.deps, { endpointId: id, actor: testActor })).toMatchObject({ ok: true });
+    });
   });
 
   test("the database refuses an event about an endpoint that looks like one about a payment", async () => {
