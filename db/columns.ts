@@ -164,4 +164,5 @@ export const observationColumns = columnsOf<"observation">()([
   "booked",
   "dust_id",
   "observed_at",
+  "recorded_late",
 ]);

@@ -31,8 +31,11 @@ export type IncludedTransaction = { row: EvmTransactionRow; receipt: Receipt };
 /** What can be recorded: token movements, and our own transactions with their receipts. Only EVM chains have receipts. */
 export type Recordable = { seen: readonly TokenMovement[]; landed: readonly IncludedTransaction[] };
 
-/** `runRows`: how rows are written when one of them may fail, in savepoints when unset (db/savepoint.ts). */
-type RecordOptions = { unsolicited: BookUnsolicited; runRows?: RunRows };
+/**
+ * `runRows`: how rows are written when one of them may fail, in savepoints when unset (db/savepoint.ts). `isLate`: the movements
+ * are recorded apart from the reading of their blocks. No second reading compares them, so two endpoints must show them.
+ */
+type RecordOptions = { unsolicited: BookUnsolicited; runRows?: RunRows; isLate?: boolean };
 
 /** The members of a chain that this file uses. */
 type Watching = Pick<Chain, "chain" | "treasury">;
@@ -47,12 +50,12 @@ export async function recordBlocks(
   db: Db,
   deps: TransferDeps,
   chain: Watching,
-  { seen, landed, unsolicited, runRows = runInSavepoints }: Recordable & RecordOptions,
+  { seen, landed, unsolicited, runRows = runInSavepoints, isLate = false }: Recordable & RecordOptions,
 ): Promise<() => void> {
   const began = deps.now();
   const failed: TokenMovement[] = [];
   const parts = await runRows(db, seen, {
-    work: (some) => recordMovements(db, deps, chain, some, unsolicited),
+    work: (some) => recordMovements(db, deps, chain, some, { unsolicited, isLate }),
     async fail(log, error) {
       failed.push(log);
       await storeFailedMovement(db, deps, chain, log, error);
@@ -174,13 +177,13 @@ async function recordMovements(
   deps: TransferDeps,
   chain: Watching,
   seen: readonly TokenMovement[],
-  unsolicited: BookUnsolicited,
+  { unsolicited, isLate }: { unsolicited: BookUnsolicited; isLate: boolean },
 ): Promise<Recorded> {
   const { known, opened } = await matchTransfers(db, chain, seen, unsolicited);
   const claims = claim(chain, seen, await keepClaimable(db, known));
   const assigned = await insertObservations(
     db,
-    claims.map(({ log, transfer }) => toRow(deps, chain, log, transfer)),
+    claims.map(({ log, transfer }) => ({ ...toRow(deps, chain, log, transfer), recorded_late: isLate || undefined })),
   );
   // A movement that is booked as an exception stays one and proves no transfer.
   const proved = claims.flatMap(({ transfer }) => (transfer && assigned.has(transfer.id) ? transfer : []));

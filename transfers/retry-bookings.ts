@@ -22,8 +22,8 @@ export async function beginBookingRetries(
 ): Promise<FailedBookingRow[]> {
   const due = await listDueFailures(deps.db, chain.chain);
   const record = async (found: Recordable) => {
-    const write = deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, { ...found, unsolicited }));
-    (await write)();
+    const reading = { ...found, unsolicited, isLate: true };
+    (await deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, reading)))();
   };
   for (const { movement } of due) {
     if (!movement) continue;

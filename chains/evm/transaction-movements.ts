@@ -80,13 +80,23 @@ async function readLogsOf(chain: EvmChain, hash: Hex, made: readonly EvmMovement
   } catch (cause) {
     const [block] = made.map(({ blockId }) => blockId);
     if (block === undefined || !(classifyLogError(cause).kind === "too_large" || isSlow(cause))) throw cause;
-    const logs = await readLogs(chain.rpc, { blockHash: block }, listKeyFilters(chain, made));
-    return logs.filter(({ transactionHash }) => transactionHash === hash);
+    return readLogsOfPayers(chain, { hash, block, made });
   }
 }
 
+/** Returns the logs of a transaction that its block shows and that can show the natural keys of the movements of these payers. */
+export async function readLogsOfPayers(
+  chain: EvmChain,
+  { hash, block, made }: { hash: Hex; block: Hex; made: readonly Paid[] },
+): Promise<readonly RpcLog[]> {
+  const logs = await readLogs(chain.rpc, { blockHash: block }, listKeyFilters(chain, made));
+  return logs.filter(({ transactionHash }) => transactionHash === hash);
+}
+
+type Paid = Pick<EvmMovement, "token" | "payer">;
+
 /** Returns the filters that select the movements of these payers, and the logs that show their natural keys. */
-function listKeyFilters({ collector, disburser }: EvmChain, made: readonly EvmMovement[]): LogFilter[] {
+function listKeyFilters({ collector, disburser }: EvmChain, made: readonly Paid[]): LogFilter[] {
   const tokens = [...new Set(made.map(({ token }) => token))];
   const payers = [...new Set(made.map(({ payer }) => pad(payer)))];
   return [

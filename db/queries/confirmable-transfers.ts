@@ -12,9 +12,16 @@ export type ConfirmedTransfer = Pick<
   Selectable<Tables["transfer"]>,
   "id" | "purpose" | "payment_id" | "settlement_id" | "refund_id" | "chain" | "asset" | "receiver" | "amount"
 > &
-  Pick<Selectable<Tables["observation"]>, "block_number" | "block_id" | "tx_hash" | "log_index"> & {
+  Pick<Selectable<Tables["observation"]>, "block_number" | "block_id" | "tx_hash" | "log_index"> &
+  Pick<Selectable<Tables["observation"]>, "payer" | "authorization_nonce" | "recorded_late" | "observed_at"> & {
     observed_amount: bigint;
   };
+
+/** The log of a movement, by its place and by what it shows. */
+export type ProofLog = Pick<
+  Selectable<Tables["observation"]>,
+  "block_number" | "block_id" | "log_index" | "token" | "payer" | "receiver" | "amount"
+>;
 
 /** Returns included transfers of blocks up to a height, oldest first, without those whose booking failed recently. */
 export async function listConfirmable(
@@ -35,11 +42,11 @@ export async function listConfirmable(
 export async function listProofsBetween(
   db: Db,
   args: { chain: string; from: number; to: number },
-): Promise<{ block_number: number; block_id: string; log_index: number; receiver: string }[]> {
+): Promise<ProofLog[]> {
   return db
     .selectFrom("observation as s")
     .leftJoin("transfer as t", "t.id", "s.transfer_id")
-    .select(["s.block_number", "s.block_id", "s.log_index", "s.receiver"])
+    .select(["s.block_number", "s.block_id", "s.log_index", "s.token", "s.payer", "s.receiver", "s.amount"])
     .where("s.chain", "=", args.chain)
     .where("s.orphaned", "=", false)
     .where(sql<boolean>`(t.state = 'included' or (s.transfer_id is null and not s.booked))`)
@@ -87,6 +94,7 @@ function proofs(db: Db) {
       "t.amount",
     ])
     .select(["s.block_number", "s.block_id", "s.tx_hash", "s.log_index", "s.amount as observed_amount"])
+    .select(["s.payer", "s.authorization_nonce", "s.recorded_late", "s.observed_at"])
     .orderBy("s.block_number")
     .orderBy("s.log_index");
 }

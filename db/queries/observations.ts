@@ -18,6 +18,7 @@ export async function insertObservations(
     const stored = await sql<{ transfer_id: string | null }>`${insertRows("observation", group)}
       on conflict (chain, block_id, tx_hash, log_index) do update set
         orphaned = false,
+        recorded_late = excluded.recorded_late and (observation.recorded_late or observation.orphaned),
         transfer_id = case when observation.booked then null when observation.orphaned then excluded.transfer_id
           else coalesce(observation.transfer_id, excluded.transfer_id) end
       returning transfer_id`.execute(db);
@@ -54,6 +55,25 @@ export async function orphanTransactions(
     .returning("transfer_id")
     .execute();
   return new Set(rows.flatMap((row) => row.transfer_id ?? []));
+}
+
+/** Marks a movement that is not booked as orphaned. Returns the transfer that it proved, if any. */
+export async function orphanMovement(
+  db: Db,
+  { chain, block_id, tx_hash, log_index }: Pick<ObservationRow, "chain" | "block_id" | "tx_hash" | "log_index">,
+): Promise<string | null> {
+  const row = await db
+    .updateTable("observation")
+    .set({ orphaned: true })
+    .where("chain", "=", chain)
+    .where("block_id", "=", block_id)
+    .where("tx_hash", "=", tx_hash)
+    .where("log_index", "=", log_index)
+    .where("orphaned", "=", false)
+    .where("booked", "=", false)
+    .returning("transfer_id")
+    .executeTakeFirst();
+  return row?.transfer_id ?? null;
 }
 
 /** Returns those of these transfers that an observation on the current chain proves. */

@@ -70,6 +70,8 @@ export type ChainTables = {
     /** The row of `dust` that contains the movement; then it is `booked` too. */
     dust_id: Optional<number>;
     observed_at: Date;
+    /** Recorded apart from the reading of its block, so what one endpoint has shown need not be what another one shows. */
+    recorded_late: Generated<boolean>;
   };
   /** A row that could not be booked, and that is skipped until `retry_at`. `subject` is its unique key. */
   failed_booking: {

@@ -7,11 +7,12 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
-import { listConfirmable, listProofsBetween } from "../../db/queries/confirmable-transfers.ts";
+import { listConfirmable, listProofsBetween, type ProofLog } from "../../db/queries/confirmable-transfers.ts";
 import { listKnownLogs } from "../../db/queries/observations.ts";
 import { confirmChunk } from "../book-confirmed.ts";
 import { bookUnmatched } from "../book-unmatched.ts";
 import type { BookingHandlers } from "../booking-handlers.ts";
+import { isSameMovement } from "../match-movements.ts";
 import { type BookUnsolicited, isOurs, listRecordable, recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { followReorg } from "./follow-reorg.ts";
@@ -26,7 +27,7 @@ import {
   recordDisagreement,
   recordSecondReading,
 } from "./second-reading.ts";
-import { openAgreement } from "./two-endpoint-agreement.ts";
+import { openAgreement, orphanRefuted } from "./two-endpoint-agreement.ts";
 import { watchAccounts } from "./watched-accounts.ts";
 
 /** Rows booked in one database transaction: more than one transaction of a lane moves. */
@@ -208,6 +209,7 @@ async function bookUpTo(
     full = listed.length === CHUNK;
   }
   await bookUnmatched(deps, chain, { final, book: handlers.unmatched, keepAgreedMovements: agreement.keepMovements });
+  for (const movement of agreement.listRefuted()) await orphanRefuted(deps, chain, cursor, movement);
   cursor.finalNumber = Math.max(cursor.finalNumber, final);
 }
 
@@ -219,13 +221,12 @@ async function readFinalHeight(chain: EvmChain, cursor: Cursor): Promise<number>
 }
 
 /** Throws when the second reading of blocks lacks a log that proves a transfer; see `rereadRange`. */
-function requireProofs(
-  chain: EvmChain,
-  proofs: readonly { block_number: number; block_id: string; log_index: number }[],
-  found: readonly EvmMovement[],
-): void {
-  const shown = new Set(found.map(({ blockId, logIndex }) => `${blockId} ${logIndex}`));
-  const gone = proofs.find(({ block_id, log_index }) => !shown.has(`${block_id} ${log_index}`));
+function requireProofs(chain: EvmChain, proofs: readonly ProofLog[], found: readonly EvmMovement[]): void {
+  const shown = new Map(found.map((log) => [`${log.blockId} ${log.logIndex}`, log]));
+  const gone = proofs.find((proof) => {
+    const log = shown.get(`${proof.block_id} ${proof.log_index}`);
+    return !log || !isSameMovement(log, proof);
+  });
   if (!gone) return;
   const detail = `the second reading lacks a log of block ${gone.block_number}`;
   throw new ChainError(chain.endpoints.length > 1 ? "endpoints_disagree" : "rpc_behind", { detail });
@@ -250,6 +251,6 @@ export async function recordMissingMovements(
   await setBlockTimes(deps, chain, seen);
   const count = await deps.db
     .transaction()
-    .execute((db) => recordBlocks(db, deps, chain, { seen, landed: [], unsolicited }));
+    .execute((db) => recordBlocks(db, deps, chain, { seen, landed: [], unsolicited, isLate: true }));
   count();
 }

@@ -151,7 +151,7 @@ async function recordFound(
     { chain: chain.chain, tx: made.txHash },
     "transfer was made although no reading showed its log; it is recorded now",
   );
-  const reading = { seen: [made], landed: [], unsolicited };
+  const reading = { seen: [made], landed: [], unsolicited, isLate: true };
   const count = await deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, reading));
   count();
 }

@@ -56,7 +56,7 @@ export async function recordMissedReceipts(
   const afterCommit = await deps.db.transaction().execute(async (db) => {
     // A watcher that was overtaken by another process must write nothing.
     if (!(await advanceCursor(db, cursor, { ...cursor, leaseMs: WATCH_LEASE_MS }))) return undefined;
-    return recordBlocks(db, deps, chain, { seen, landed, unsolicited });
+    return recordBlocks(db, deps, chain, { seen, landed, unsolicited, isLate: true });
   });
   if (!afterCommit)
     throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });

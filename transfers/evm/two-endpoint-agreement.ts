@@ -1,61 +1,88 @@
-import { isTransientChainError } from "../../chains/errors.ts";
-import { readFinalHeight } from "../../chains/evm/blocks.ts";
+import { ChainError, isTransientChainError } from "../../chains/errors.ts";
+import { readBlock, readFinalHeight } from "../../chains/evm/blocks.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EndpointRpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain, EvmToken } from "../../chains/evm/open-evm-chain.ts";
-import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
+import { readLogsOfPayers } from "../../chains/evm/transaction-movements.ts";
+import { matchPushes, readTransferLogs } from "../../chains/evm/transfer-logs.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
+import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
+import { orphanMovement } from "../../db/queries/observations.ts";
+import { revertTransfers } from "../../db/queries/transfer-moves.ts";
 import type { UnmatchedObservation } from "../../db/queries/unmatched-movements.ts";
 import { readHex } from "../../runtime/hex.ts";
 import { isLargeAmount } from "../large-amount.ts";
+import { isSameMovement } from "../match-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { recordDisagreement } from "./second-reading.ts";
 
 /** Endpoints that must agree on a large movement. */
 const REQUIRED_ENDPOINTS = 2;
+/** How long a small movement that was recorded late waits for endpoints that do not answer or lag, milliseconds. */
+const LATE_WAIT_MS = 30_000;
 
 /** What each endpoint must show of a movement on its own. */
-type Shown = Pick<UnmatchedObservation, "block_number" | "block_id" | "tx_hash" | "log_index" | "amount"> & {
-  token: string;
-  receiver: string;
-};
+type Shown = Pick<
+  UnmatchedObservation,
+  | "chain"
+  | "block_number"
+  | "block_id"
+  | "tx_hash"
+  | "log_index"
+  | "token"
+  | "payer"
+  | "receiver"
+  | "amount"
+  | "authorization_nonce"
+  | "recorded_late"
+  | "observed_at"
+>;
 
-/** Selects the movements that can be booked now: small ones, and large ones on which two endpoints agree. */
+/** What an endpoint says about a movement. It is `silent` while it does not answer, or has not reached the block. */
+type Answer = "shown" | "absent" | "silent";
+
+/** Selects the movements that can be booked now: those on which no further agreement is needed, or endpoints agree. */
 export type Agreement = {
   keepTransfers(transfers: readonly ConfirmedTransfer[]): Promise<ConfirmedTransfer[]>;
   keepMovements(movements: readonly UnmatchedObservation[]): Promise<UnmatchedObservation[]>;
+  /** Returns the movements recorded late that no endpoint shows any more. */
+  listRefuted(): readonly Shown[];
 };
 
 /**
  * Opens the comparison of endpoints for one booking. The networks file says which amounts are large, by asset
  * (`agreementThreshold`). A large movement waits without a time limit until two endpoints show its log in the receipt, in the same
- * block, and each of them reports that block as final.
+ * block, and each of them reports that block as final. A small movement that was recorded late needs the same, but waits only for
+ * a while for endpoints that do not answer or lag. One that another endpoint contradicts waits until that ends.
  */
-export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain: EvmChain): Agreement {
-  const finals = new Map<EndpointRpc, Promise<number>>();
+export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log" | "now">, chain: EvmChain): Agreement {
   const tokenOf = new Map<string, EvmToken>([...chain.tokens.values()].map((token) => [token.token, token]));
-  const isShown = async (endpoint: EndpointRpc, movement: Shown): Promise<boolean> => {
-    const final = finals.get(endpoint) ?? readFinalHeight(chain, endpoint.rpc);
-    finals.set(endpoint, final);
-    if ((await final) < movement.block_number) return false;
-    const receipt = await readReceipt(endpoint.rpc, readHex(movement.tx_hash));
-    if (!receipt || receipt.reverted || receipt.blockHash !== movement.block_id) return false;
-    return readTransferLogs(receipt.logs, chain).some((log) => isSame(log, movement));
-  };
+  const ask = openQuestions(chain);
+  const refuted: Shown[] = [];
   const isAgreed = async (movement: Shown): Promise<boolean> => {
-    if (!isLargeAmount(chain, tokenOf.get(movement.token), movement.amount)) return true;
-    const answers = chain.endpoints.map((endpoint) =>
-      isShown(endpoint, movement).catch((error: unknown) => {
-        if (isTransientChainError(error)) return false;
-        throw error;
-      }),
-    );
-    const agreed = (await Promise.all(answers)).filter(Boolean).length >= REQUIRED_ENDPOINTS;
-    if (!agreed) {
-      deps.metrics.agreementWaits.inc({ chain: chain.chain });
-      const { tx_hash: tx, amount } = movement;
-      deps.log.warn({ chain: chain.chain, tx, amount: String(amount) }, "large movement waits for a second endpoint");
+    const isLarge = isLargeAmount(chain, tokenOf.get(movement.token), movement.amount);
+    if (!isLarge && !movement.recorded_late) return true;
+    const answers = await Promise.all(chain.endpoints.map((endpoint) => ask(endpoint, movement)));
+    const shown = answers.filter((answer) => answer === "shown").length;
+    if (shown >= REQUIRED_ENDPOINTS) return true;
+    const absent = chain.endpoints.filter((_, index) => answers[index] === "absent");
+    const { tx_hash: tx, amount } = movement;
+    if (movement.recorded_late && absent.length > 0) {
+      if (absent.length === answers.length) refuted.push(movement);
+      const detail = `a log of transaction ${tx} in block ${movement.block_number}`;
+      const error = new ChainError("endpoints_disagree", { detail });
+      for (const endpoint of absent) recordDisagreement(deps, chain, endpoint, error);
+      return false;
     }
-    return agreed;
+    const hasWaited = deps.now().getTime() - movement.observed_at.getTime() >= LATE_WAIT_MS;
+    if (!isLarge && shown > 0 && (shown === answers.length || hasWaited)) return true;
+    if (isLarge) deps.metrics.agreementWaits.inc({ chain: chain.chain });
+    deps.log.warn(
+      { chain: chain.chain, tx, amount: String(amount) },
+      `${isLarge ? "large movement" : "movement that was recorded late"} waits for a second endpoint`,
+    );
+    return false;
   };
   const keep = async <M>(all: readonly M[], show: (one: M) => Shown): Promise<M[]> => {
     const kept: M[] = [];
@@ -70,14 +97,68 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
         return { ...one, token, amount: one.observed_amount };
       }),
     keepMovements: (movements) => keep(movements, (one) => one),
+    listRefuted: () => refuted,
   };
 }
 
-function isSame(log: ReturnType<typeof readTransferLogs>[number], movement: Shown): boolean {
-  return (
-    log.logIndex === movement.log_index &&
-    log.token === movement.token &&
-    log.receiver === movement.receiver &&
-    log.amount === movement.amount
-  );
+/** Returns a function that asks an endpoint for a movement. It reads each height and each transaction once. */
+function openQuestions(chain: EvmChain): (endpoint: EndpointRpc, movement: Shown) => Promise<Answer> {
+  const finals = new Map<EndpointRpc, Promise<number>>();
+  const readings = new Map<string, Promise<EvmMovement[]>>();
+  const ask = async (endpoint: EndpointRpc, movement: Shown): Promise<Answer> => {
+    const final = finals.get(endpoint) ?? readFinalHeight(chain, endpoint.rpc);
+    finals.set(endpoint, final);
+    if ((await final) < movement.block_number) return "silent";
+    const { block_id, tx_hash, token, payer } = movement;
+    const key = [endpoint.name, block_id, tx_hash, token, payer].join(" ");
+    const view = { ...chain, rpc: endpoint.rpc };
+    const reading = readings.get(key) ?? readMovements(view, movement);
+    readings.set(key, reading);
+    for (const log of await reading) if (await isSame(view, log, movement)) return "shown";
+    return "absent";
+  };
+  return (endpoint, movement) =>
+    ask(endpoint, movement).catch((error: unknown) => {
+      if (isTransientChainError(error)) return "silent";
+      throw error;
+    });
+}
+
+/** Returns the movements of a payer that an endpoint shows in a transaction and block: none when it has another block there. */
+async function readMovements(view: EvmChain, movement: Shown): Promise<EvmMovement[]> {
+  const [hash, block] = [readHex(movement.tx_hash), readHex(movement.block_id)];
+  const receipt = await readReceipt(view.rpc, hash);
+  if (receipt) return receipt.reverted || receipt.blockHash !== block ? [] : readTransferLogs(receipt.logs, view);
+  // An endpoint can show the logs of a block without its receipts: it has dropped them, or still builds its index.
+  if ((await readBlock(view.rpc, movement.block_number)).hash !== block) return [];
+  const made = [{ token: readHex(movement.token), payer: readHex(movement.payer) }];
+  return readTransferLogs(await readLogsOfPayers(view, { hash, block, made }), view);
+}
+
+async function isSame(view: EvmChain, log: EvmMovement, movement: Shown): Promise<boolean> {
+  const nonce = movement.authorization_nonce;
+  if (log.logIndex !== movement.log_index || !isSameMovement(log, movement)) return false;
+  if (nonce === null || log.authorizationNonce === nonce || log.candidateNonces?.includes(nonce)) return true;
+  if (log.authorizationNonce !== null) return false;
+  const pushed = { ...log };
+  await matchPushes(view.rpc, [pushed]);
+  return pushed.authorizationNonce === nonce;
+}
+
+/**
+ * Reverts a movement that was recorded late and that no endpoint shows: the endpoint that showed it was wrong, and is honest or
+ * removed now. Its transfer is as open as before.
+ */
+export async function orphanRefuted(
+  deps: Pick<TransferDeps, "db" | "log" | "now">,
+  { chain }: Pick<EvmChain, "chain">,
+  cursor: Cursor,
+  movement: Shown,
+): Promise<void> {
+  const depth = cursor.number - movement.block_number + 1;
+  await deps.db.transaction().execute(async (db) => {
+    const id = await orphanMovement(db, movement);
+    if (id !== null) await revertTransfers(db, { ids: [id], depth, at: deps.now() });
+  });
+  deps.log.error({ chain, tx: movement.tx_hash }, "no endpoint shows a movement any more; it is reverted");
 }

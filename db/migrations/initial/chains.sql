@@ -108,6 +108,7 @@ create table observation (
   booked boolean not null default false,
   dust_id bigint references dust,
   observed_at timestamptz not null,
+  recorded_late boolean not null default false,
   primary key (chain, block_id, tx_hash, log_index)
 );
 create unique index observation_one_per_transfer on observation (transfer_id) where transfer_id is not null and not orphaned;

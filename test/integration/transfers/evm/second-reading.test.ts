@@ -88,39 +88,46 @@ function injectLogs(proxy: TwoEndpoints["first"], { logs, block }: Awaited<Retur
 }
 
 describe.each([{ blocks: 1 }, { blocks: 3 }])("a chain with two endpoints (finality %j)", (finality) => {
-  test("a transfer that one endpoint invents is never booked, and its blocks are read again once the endpoint is honest", async () => {
-    const two = await startTwoEndpoints({ finality });
-    const { chain, first, fixture, watch, watchUntilConfirmed, count } = two;
-    const one = await fixture.sign(await fundBuyer(chain));
-    injectLogs(first, await inventLogs(two, one.id));
-    for (let pass = 0; pass < 6; pass += 1) {
+  test.each(["first", "second"] as const)(
+    "a transfer that the %s endpoint invents is never booked, and reverted once the endpoint is honest",
+    async (liar) => {
+      const two = await startTwoEndpoints({ finality });
+      const { chain, fixture, watch, watchUntilConfirmed, count } = two;
+      const one = await fixture.sign(await fundBuyer(chain));
+      injectLogs(two[liar], await inventLogs(two, one.id));
+      for (let pass = 0; pass < 6; pass += 1) {
+        await watch();
+        await mine(chain);
+      }
+      expect(await fixture.statesOf([one.id])).toEqual(["included"]);
+      expect(fixture.confirmed).toEqual([]);
+      expect(await count("endpointDisagreements")).toBeGreaterThan(0);
+      two[liar].alter(undefined);
       await watch();
-      await mine(chain);
-    }
-    expect(await fixture.statesOf([one.id])).toEqual(["included"]);
-    expect(fixture.confirmed).toEqual([]);
-    expect(await count("endpointDisagreements")).toBeGreaterThan(0);
-    first.alter(undefined);
-    await watch();
-    await relayByThirdParty(chain, one.call);
-    await mine(chain, 3);
-    await watchUntilConfirmed(one.id);
-    expect(fixture.confirmed).toHaveLength(1);
-  });
+      expect(await fixture.statesOf([one.id])).toEqual(["ready"]);
+      await relayByThirdParty(chain, one.call);
+      await mine(chain, 3);
+      await watchUntilConfirmed(one.id);
+      expect(fixture.confirmed).toHaveLength(1);
+    },
+  );
 
-  test("a deposit that one endpoint invents is not booked as an exception", async () => {
-    const two = await startTwoEndpoints({ finality });
-    const { chain, first, fixture, watch } = two;
-    const one = await fixture.sign(await fundBuyer(chain));
-    const invented = await inventLogs(two, one.id);
-    injectLogs(first, { ...invented, logs: invented.logs.slice(1) });
-    for (let pass = 0; pass < 5; pass += 1) {
-      await watch();
-      await mine(chain);
-    }
-    expect(fixture.unmatched).toEqual([]);
-    expect(await fixture.observations()).toHaveLength(1);
-  });
+  test.each(["first", "second"] as const)(
+    "a deposit that the %s endpoint invents is not booked as an exception",
+    async (liar) => {
+      const two = await startTwoEndpoints({ finality });
+      const { chain, fixture, watch } = two;
+      const one = await fixture.sign(await fundBuyer(chain));
+      const invented = await inventLogs(two, one.id);
+      injectLogs(two[liar], { ...invented, logs: invented.logs.slice(1) });
+      for (let pass = 0; pass < 5; pass += 1) {
+        await watch();
+        await mine(chain);
+      }
+      expect(fixture.unmatched).toEqual([]);
+      expect(await fixture.observations()).toHaveLength(1);
+    },
+  );
 
   test("a transfer whose logs one endpoint hides is found through the other", async () => {
     const { chain, first, fixture, watchUntilConfirmed } = await startTwoEndpoints({ finality });
@@ -129,6 +136,31 @@ describe.each([{ blocks: 1 }, { blocks: 3 }])("a chain with two endpoints (final
     await relayByThirdParty(chain, one.call);
     await mine(chain, 3);
     await watchUntilConfirmed(one.id);
+  });
+
+  test("a payment is not booked by a deposit of one unit whose amount and authorization one endpoint invents", async () => {
+    const { chain, first, fixture, watch, count } = await startTwoEndpoints({ finality });
+    const buyer = await fundBuyer(chain);
+    const { id } = await fixture.sign(buyer, LARGE - 1n);
+    const [row] = await fixture.rowsOf([id]);
+    const [payer, nonce] = [pad(buyer.address.toLowerCase() as Hex), row?.authorization_nonce as Hex];
+    const isDeposit = ({ topics: [topic, from] }: RpcLog) => topic === TRANSFER_TOPIC && from === payer;
+    const inflate = (log: RpcLog) => (isDeposit(log) ? { ...log, data: pad(numberToHex(LARGE - 1n)) } : log);
+    first.alter((method, _params, result) => {
+      if (method === "eth_getLogs") return (result as RpcLog[]).map(inflate);
+      const { logs = [] } = (method === "eth_getTransactionReceipt" && (result as { logs: RpcLog[] })) || {};
+      const deposit = logs.find(isDeposit);
+      if (!deposit) return result;
+      const used = { ...deposit, topics: [AUTHORIZATION_USED_TOPIC, payer, nonce], data: "0x", logIndex: "0x63" };
+      return { ...(result as object), logs: [...logs.map(inflate), used] };
+    });
+    await sendUsdc(chain, buyer, fixture.evm.treasury, 1n);
+    for (let pass = 0; pass < 6; pass += 1) {
+      await watch();
+      await mine(chain);
+    }
+    expect([fixture.confirmed, fixture.unmatched]).toEqual([[], []]);
+    expect(await count("endpointDisagreements")).toBeGreaterThan(0);
   });
 
   test("a transfer does not expire by a timestamp that one endpoint invents", async () => {
@@ -187,6 +219,42 @@ describe.each([{ blocks: 1 }, { blocks: 3 }])("a chain with two endpoints (final
     };
     await waitFor(isBooked, { within: 20_000 });
   });
+});
+
+test("a movement that only the second reading shows is booked by that endpoint alone once the other one was away for a while", async () => {
+  const { chain, first, firstAway, fixture, watch, watchUntilConfirmed, isConfirmed } = await startTwoEndpoints({
+    finality: { blocks: 3 },
+  });
+  first.alter((method, _params, result) => (method === "eth_getLogs" ? [] : result));
+  const { id, call } = await fixture.sign(await fundBuyer(chain));
+  await relayByThirdParty(chain, call);
+  await watch();
+  firstAway.refuse(true);
+  await mine(chain, 3);
+  const isIncluded = async () => {
+    await watch();
+    return (await fixture.statesOf([id]))[0] === "included";
+  };
+  await waitFor(isIncluded, { within: 20_000 });
+  await watch();
+  expect(await isConfirmed(id)).toBe(false);
+  fixture.clock.advance(31_000);
+  await watchUntilConfirmed(id);
+});
+
+test("a movement that only the second reading shows is booked although the other endpoint has dropped the receipt", async () => {
+  const { chain, first, fixture, watchUntilConfirmed } = await startTwoEndpoints();
+  let isHidden = true;
+  first.alter((method, _params, result) => {
+    if (method === "eth_getTransactionReceipt") return null;
+    return method === "eth_getLogs" && isHidden ? [] : result;
+  });
+  const { id, call } = await fixture.sign(await fundBuyer(chain));
+  await relayByThirdParty(chain, call);
+  await fixture.watch();
+  isHidden = false;
+  await mine(chain, 3);
+  await watchUntilConfirmed(id);
 });
 
 /** Counts the reads of logs by range, as second readings make them. */
