@@ -20,6 +20,8 @@ create table account_cursor (
   listed_at timestamp with time zone,
   listed_slot bigint,
   listing jsonb,
+  relist_slot bigint,
+  relist_before text,
   read_at timestamp with time zone,
   read_slot bigint,
   urgent_read_slot bigint,

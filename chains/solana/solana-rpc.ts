@@ -155,7 +155,7 @@ async function fetchInTime(
 function toChainError(cause: unknown, detail: string): ChainError {
   // A lagging node cannot answer, so the next endpoint is tried.
   const code = readCode(cause);
-  if (code === SLOT_NOT_REACHED) return new ChainError("rpc_behind", { cause, detail });
+  if (isSlotNotReached(cause)) return new ChainError("rpc_behind", { cause, detail });
   // Some providers report their rate limits with the status 200.
   const text = cause instanceof Error && !TRANSACTION_ERRORS.includes(code) ? cause.message : "";
   if (code === 429 || isRateLimitText(text))
@@ -166,6 +166,9 @@ function toChainError(cause: unknown, detail: string): ChainError {
   const described = cause instanceof SolanaJSONRPCError ? `${detail}: ${cause.code}` : detail;
   return new ChainError("rpc_answer", { cause, detail: described });
 }
+
+/** Returns true for the error of an endpoint that has not reached the requested slot, as `readCode` reads it. */
+export const isSlotNotReached = (error: unknown): boolean => readCode(error) === SLOT_NOT_REACHED;
 
 /** Returns the code of an endpoint's error, from web3.js or from a plain call. */
 export function readCode(error: unknown): unknown {

@@ -4,6 +4,7 @@ import { ChainError } from "../errors.ts";
 import type { Call } from "../json-rpc.ts";
 import { askFirstSlot } from "./first-block.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
+import { isSlotNotReached } from "./solana-rpc.ts";
 
 /** Maximum number of signatures per call. Some endpoints return fewer. */
 const PAGE = 1_000;
@@ -34,36 +35,49 @@ export async function listSignatures(chain: SolanaChain, args: PageArgs): Promis
   return chain.rpc.ask("getSignaturesForAddress", (_connection, call) => askSignatures(call, args));
 }
 
-type Page = readonly ListedTransaction[];
+/** A page of an account's history, as one endpoint lists it. */
+export type EndpointPage = { by: string; page: readonly ListedTransaction[] };
 
 /**
- * Returns a page as `listSignatures` does, from an endpoint whose page satisfies `isUsable`. All endpoints are asked only if the page
- * of the first one does not, or if it returns an error. When all of them then list nothing, returns an empty page if `isEnd` says so
- * of the first slot of an endpoint's history. Throws ChainError, `history_short` if no page is usable.
+ * Returns a page as `listSignatures` does, from each endpoint whose page satisfies `isUsable`. `answered` counts the endpoints that
+ * answered, those that have not reached slot `atSlot` included. When all of them list nothing, returns the empty pages of those
+ * of whose history's first slot `isEnd` says that it is the end. Throws ChainError, `history_short` if no page is usable.
  */
 export async function findSignatures(
   chain: SolanaChain,
   args: PageArgs,
-  { isUsable, isEnd }: { isUsable(page: Page): boolean; isEnd(firstSlot: number): boolean },
-): Promise<Page> {
-  let refusal: unknown;
-  const first = await listSignatures(chain, args).catch((error: unknown) => {
-    if (!(error instanceof ChainError && error.code === "rpc_answer")) throw error;
-    refusal = error;
-    return undefined;
-  });
-  if (first && isUsable(first)) return first;
-  const answers = await chain.rpc.queryAvailable("getSignaturesForAddress", async (_connection, call) => {
-    const page = await askSignatures(call, args);
-    // Read after the page: blocks that are deleted in between count as missing.
-    return { page, ends: page.length === 0 && isEnd(await askFirstSlot(call)) };
-  });
-  const pages = answers.map(({ answer }) => answer);
-  const usable = pages.find(({ page }) => isUsable(page));
-  if (usable) return usable.page;
-  if (pages.every(({ page }) => page.length === 0) && pages.some(({ ends }) => ends)) return [];
-  if (refusal !== undefined && pages.length === 0) throw refusal;
+  { isUsable, isEnd }: { isUsable(page: EndpointPage["page"]): boolean; isEnd(firstSlot: number): boolean },
+): Promise<{ pages: readonly EndpointPage[]; answered: number }> {
+  const { shown, answered } = await listSignaturesOfEach(chain, args);
+  if (answered === 0) {
+    // This asks suspended endpoints too, and several times.
+    const page = await listSignatures(chain, args);
+    if (isUsable(page)) return { pages: [{ by: "", page }], answered: 1 };
+  }
+  const pages = shown.filter(({ page }) => isUsable(page));
+  if (pages.length > 0) return { pages, answered };
+  if (shown.every(({ page }) => page.length === 0)) {
+    // Read after the pages: blocks that are deleted in between count as missing.
+    const begins = await chain.rpc.queryAvailable("getFirstAvailableBlock", (_connection, call) => askFirstSlot(call));
+    const ended = shown.filter(({ by }) => begins.some((one) => one.by === by && isEnd(one.answer)));
+    if (ended.length > 0) return { pages: ended, answered };
+  }
   throw new ChainError("history_short", { detail: `${args.account} on ${chain.chain}` });
+}
+
+/** Returns a page as `listSignatures` does, from each endpoint that has reached slot `atSlot`. Never throws. */
+export async function listSignaturesOfEach(
+  chain: SolanaChain,
+  args: PageArgs,
+): Promise<{ shown: readonly EndpointPage[]; answered: number }> {
+  const answers = await chain.rpc.queryAvailable("getSignaturesForAddress", (_connection, call) =>
+    askSignatures(call, args).catch((error: unknown) => {
+      if (isSlotNotReached(error)) return undefined;
+      throw error;
+    }),
+  );
+  const shown = answers.flatMap(({ by, answer }) => (answer ? [{ by, page: answer }] : []));
+  return { shown, answered: answers.length };
 }
 
 async function askSignatures(call: Call, args: PageArgs): Promise<ListedTransaction[]> {

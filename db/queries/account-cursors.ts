@@ -1,4 +1,4 @@
-import { type Selectable, sql, type Updateable } from "kysely";
+import { type Expression, type Selectable, sql, type UpdateObject } from "kysely";
 import type { Db, Listing, Tables } from "../tables.ts";
 
 export type AccountCursor = Selectable<Tables["account_cursor"]>;
@@ -25,6 +25,8 @@ export async function ensureAccountCursor(
       listed_at: null,
       listed_slot: null,
       listing: null,
+      relist_slot: null,
+      relist_before: null,
       read_at: null,
       read_slot: null,
       urgent_read_slot: null,
@@ -56,31 +58,53 @@ export async function releaseAccount(db: Db, held: HeldAccount): Promise<void> {
 }
 
 /**
- * A listing in progress, or a complete one: the newest transaction it found and one of an earlier slot (undefined where it found
- * none), when it began, and the final slot then.
+ * A listing in progress, or a complete one. `relisted` is a listing of what only one endpoint has listed: where it continues, or
+ * undefined at its end.
  */
-export type ListingProgress = { listing: Listing } | { complete: CompleteListing };
+export type ListingProgress =
+  | { listing: Listing }
+  | { complete: CompleteListing }
+  | { relisted: { slot: number; before: string | undefined } };
+
+/**
+ * A complete listing: the newest transaction that it found and one of an earlier slot (undefined where it found none), and when it
+ * began, with the final slot then, unless another endpoint is still waited for. `alone` says that only one endpoint has made it.
+ */
 type CompleteListing = {
   newest: { signature: string; slot: number } | undefined;
   until: string | undefined;
-  at: Date;
-  final: number;
+  began: { at: Date; final: number } | undefined;
+  alone: boolean;
 };
 
 /** Stores the progress of a listing. Returns false when another owner has the lease by now. */
 export async function storeListing(db: Db, held: HeldAccount, progress: ListingProgress): Promise<boolean> {
   if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) });
-  const { newest, until, at, final } = progress.complete;
+  if ("relisted" in progress) {
+    const { slot, before } = progress.relisted;
+    // The operator may have set another slot meanwhile.
+    const isSame = sql<boolean>`relist_slot = ${slot}`;
+    if (before !== undefined) return update(db, held, { relist_before: before }, isSame);
+    return update(db, held, { relist_slot: null, relist_before: null }, isSame);
+  }
+  const { newest, until, began, alone } = progress.complete;
   const place = newest && { signature: newest.signature, slot: newest.slot };
   const end = until !== undefined && { until_signature: until };
-  return update(db, held, { ...place, ...end, listing: null, listed_at: at, listed_slot: final });
+  const reached = began && { listed_at: began.at, listed_slot: began.final };
+  // The slots after the last complete listing were listed by one endpoint now.
+  const relist = alone && {
+    relist_slot: sql<number>`least(relist_slot, coalesce(listed_slot, slot, 0))`,
+    relist_before: null,
+  };
+  return update(db, held, { ...place, ...end, ...reached, ...relist, listing: null });
 }
 
 /** Updates the cursor. Returns false when the owner no longer has the lease. */
 async function update(
   db: Db,
   { chain, account, owner }: HeldAccount,
-  set: Updateable<Tables["account_cursor"]>,
+  set: UpdateObject<Tables, "account_cursor">,
+  where: Expression<boolean> = sql<boolean>`true`,
 ): Promise<boolean> {
   const result = await db
     .updateTable("account_cursor")
@@ -88,6 +112,7 @@ async function update(
     .where("chain", "=", chain)
     .where("account", "=", account)
     .where("owner", "=", owner)
+    .where(where)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }

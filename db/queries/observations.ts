@@ -164,3 +164,20 @@ export async function listKnownMovements(
     .execute();
   return new Set(rows.map((row) => `${row.block_id} ${row.tx_hash} ${row.log_index}`));
 }
+
+/** Returns those of these transactions whose movements have been observed in their slots and are not orphaned. */
+export async function listObservedHashes(
+  db: Db,
+  args: { chain: string; all: readonly { signature: string; slot: number }[] },
+): Promise<Set<string>> {
+  if (args.all.length === 0) return new Set();
+  const rows = await db
+    .selectFrom("observation")
+    .select("tx_hash")
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`block_id = any(${args.all.map(({ slot }) => String(slot))})`)
+    .where(sql<boolean>`tx_hash = any(${args.all.map(({ signature }) => signature)})`)
+    .where("orphaned", "=", false)
+    .execute();
+  return new Set(rows.map(({ tx_hash }) => tx_hash));
+}

@@ -58,14 +58,15 @@ export type Verification = "key" | "wallet" | "push";
 export type FailedKind = "movement" | "unmatched" | "dust" | "transfer" | "ended" | "transaction";
 
 /**
- * A listing of an account's history, from the newest signature backwards: the newest signature and its slot, the newest one
- * of an earlier slot, when the listing began, the final slot at that time, and the signature before which it continues.
+ * A listing of an account's history, from the newest signature backwards: the newest final signature and its slot, the newest
+ * one of an earlier slot, when the listing began, the final slot at that time, the signature before which it continues, and
+ * whether two endpoints have listed everything so far.
  */
 export type Listing = {
-  newest: string;
-  slot: number;
+  newest: { signature: string; slot: number } | null;
   until: string | null;
   at: string;
   final: number;
   before: string;
+  agreed: boolean;
 };

@@ -16,6 +16,10 @@ export type SolanaTables = {
     listed_slot: number | null;
     /** A listing in progress. */
     listing: ColumnType<Listing | null, string | null, string | null>;
+    /** Only one endpoint has listed what came after this slot; null when two have. It is listed again when two answer. */
+    relist_slot: number | null;
+    /** Where that listing continues; null at its start. */
+    relist_before: string | null;
     /** Everything that was final at this time, and up to this slot, has been read. */
     read_at: Date | null;
     read_slot: number | null;

@@ -17,11 +17,14 @@ import { recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { bookForgotten, type ForgottenTransaction, readForgottenTransaction } from "./forgotten-transactions.ts";
 import { listHistory } from "./list-history.ts";
+import { relistHistory } from "./relist-history.ts";
 
 /** Another reader can take over an account when its reader has not renewed the lease for this long, milliseconds. */
 const LEASE_MS = 30_000;
 /** Time limit of one run, milliseconds. Another job continues then. */
 const RUN_MS = 5_000;
+/** Slots by which an endpoint may be behind the one that has reported its final slot, and still makes a listing complete. */
+const BEHIND_SLOTS = 10;
 /** Transactions that are recorded together, and concurrent calls. */
 const PART = 64;
 const CONCURRENCY = 16;
@@ -66,7 +69,11 @@ async function readAccount(deps: TransferDeps, account: Account): Promise<boolea
   const cursor = await take();
   if (!cursor) return false;
   try {
-    const list = async () => listHistory(deps, chain, { cursor, held, final: (await readFinal(chain)).slot });
+    const list = async () => {
+      const final = Math.max(0, (await readFinal(chain)).slot - BEHIND_SLOTS);
+      const { isComplete, isAgreed } = await listHistory(deps, chain, { cursor, held, final });
+      return isComplete && (!isAgreed || (await relistHistory(deps, chain, { cursor, held, final })));
+    };
     // Entries that are already listed are read even when the listing fails.
     const listed = await list().catch((error: unknown) => ({ error }));
     const isRead = await readEntries(deps, account, async () => (await take()) !== undefined);

@@ -1,7 +1,8 @@
 -- Solana: account histories that the watchers read, and accounts whose rent we pay.
 
 -- How far the history of an account has been listed and read. `signature` is the newest one of the last complete listing;
--- `listing` is a listing in progress.
+-- `listing` is a listing in progress. Only one endpoint has listed what came after `relist_slot`: it is listed again when
+-- two of them answer, from the newest transaction backwards, next before `relist_before`.
 create table account_cursor (
   chain text not null,
   account text not null,
@@ -11,6 +12,8 @@ create table account_cursor (
   listed_at timestamptz,
   listed_slot bigint,
   listing jsonb,
+  relist_slot bigint,
+  relist_before text,
   read_at timestamptz,
   read_slot bigint,
   urgent_read_slot bigint,

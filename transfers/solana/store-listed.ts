@@ -1,0 +1,58 @@
+import type { ListedTransaction } from "../../chains/solana/transaction-history.ts";
+import { type HeldAccount, type ListingProgress, storeListing } from "../../db/queries/account-cursors.ts";
+import { insertEntries, keepKnownNonces } from "../../db/queries/history-entries.ts";
+import { listObservedHashes } from "../../db/queries/observations.ts";
+import { listOwnHashes } from "../../db/queries/solana-transactions.ts";
+import type { Db } from "../../db/tables.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+
+/** Matches the natural keys of our transfers in a memo. */
+const NONCE = /0x[0-9a-f]{64}/g;
+
+/** Transactions that endpoints list, the same one perhaps several times. `listedAfter`: see `history_entry`. */
+type Page = {
+  held: HeldAccount;
+  listed: readonly ListedTransaction[];
+  listedAfter: Date | null;
+  progress: ListingProgress;
+};
+
+/**
+ * Stores the listed transactions to be read, without those that are known, and the progress, in one database transaction. Returns
+ * false when another reader has taken the account.
+ */
+export async function storePage(deps: TransferDeps, { held, listed, listedAfter, progress }: Page): Promise<boolean> {
+  const { chain } = held;
+  // What one endpoint lists as failed is read if another one does not.
+  const landed = [...new Map(listed.filter(({ failed }) => !failed).map((one) => [one.signature, one])).values()];
+  const hashes = landed.map(({ signature }) => signature);
+  return deps.db.transaction().execute(async (db) => {
+    if (!(await storeListing(db, held, progress))) return false;
+    // The outcome of our own transactions comes from their statuses.
+    const own = await listOwnHashes(db, { chain, hashes });
+    // The listings of two endpoints overlap, and what was read is not in the table any more.
+    const observed = await listObservedHashes(db, { chain, all: landed });
+    const fresh = landed.filter(({ signature }) => !own.has(signature) && !observed.has(signature));
+    const urgent = await listNamed(db, chain, fresh);
+    const entries = fresh.map(({ signature, slot }) => ({
+      signature,
+      slot,
+      listed_after: listedAfter,
+      urgent: urgent.has(signature),
+      due_at: deps.now(),
+    }));
+    await insertEntries(db, held, entries);
+    return true;
+  });
+}
+
+/** Returns the transactions whose memo names a payment or payout of ours. Only the reading order depends on the memo. */
+async function listNamed(db: Db, chain: string, listed: readonly ListedTransaction[]): Promise<Set<string>> {
+  const named = listed.map(({ signature, memo }) => ({ signature, nonces: memo.match(NONCE) ?? [] }));
+  const known = await keepKnownNonces(
+    db,
+    chain,
+    named.flatMap(({ nonces }) => nonces),
+  );
+  return new Set(named.filter(({ nonces }) => nonces.some((nonce) => known.has(nonce))).map((one) => one.signature));
+}
