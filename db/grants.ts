@@ -225,8 +225,9 @@ type Granted = Tables & MigrationTables;
 export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } = {
   kysely_migration: { ...readers, board: read },
   kysely_migration_lock: {},
-  // Only functions lock its rows.
+  // Only functions lock rows of these.
   named_lock: {},
+  payer_lock: {},
 
   // Accounts
   account: {
@@ -543,6 +544,11 @@ export const callable: Readonly<Record<string, readonly Role[]>> = {
   "remove_history(text, text[], timestamptz, boolean)": ["worker"],
   "lock_audit_chain()": ["worker", "admin"],
   "try_lock_destination_reports()": ["worker"],
+  "lock_payers(text[])": ["worker"],
+  "lock_inventory(text)": ["worker"],
+  "lock_reconciliation(text)": ["worker", "admin"],
+  "lock_exception(bigint)": ["worker", "admin"],
+  "lock_logins()": ["board"],
   "wake_payouts(text, text, text)": ["api", "worker", "admin"],
   "withdraw_refund(text, timestamptz)": ["api", "worker", "admin"],
   "record_retried_jobs(bytea, text, text, integer)": ["board"],

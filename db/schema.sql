@@ -589,6 +589,11 @@ create table operator_session (
   PRIMARY KEY (token_hash)
 );
 
+create table payer_lock (
+  number integer not null,
+  PRIMARY KEY (number)
+);
+
 create table payment (
   id text not null,
   account_id text not null,
@@ -1509,6 +1514,75 @@ AS $function$
       raise exception 'the table named_lock lacks the audit chain';
     end if;
   end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.lock_exception(exception bigint)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  select from ledger_group where id = exception for no key update
+  $function$
+;
+
+CREATE OR REPLACE FUNCTION public.lock_inventory(asset text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  select lock_name('inventory ' || asset)
+  $function$
+;
+
+CREATE OR REPLACE FUNCTION public.lock_logins()
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  select lock_name('logins')
+  $function$
+;
+
+CREATE OR REPLACE FUNCTION public.lock_name(wanted text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    insert into named_lock (name) values (wanted) on conflict do nothing;
+    perform from named_lock where name = wanted for update;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.lock_payers(payers text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  declare
+    wanted constant integer[] := array(select distinct hashtextextended(payer, 0) & 16383 from unnest(payers) as payer);
+    locked integer;
+  begin
+    perform from payer_lock where number = any(wanted) order by number for update;
+    get diagnostics locked = row_count;
+    if locked < cardinality(wanted) then
+      raise exception 'the table payer_lock lacks rows';
+    end if;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.lock_reconciliation(chain text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  select lock_name('reconciliation ' || chain)
+  $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.option_hour(at timestamp with time zone)

@@ -103,11 +103,11 @@ export const insertKeyAttempt: (db: Db, row: NewAttempt) => Promise<boolean> = b
 });
 
 /**
- * Returns a payment's attempts that no key signature proves. Until the commit, other calls for the payment wait, so that
- * the caller can count the attempts.
+ * Locks a payment and returns its attempts that no key signature proves. Until the commit, other calls for the payment wait, so
+ * that the caller can count the attempts.
  */
 export async function lockUnprovenAttempts(db: Db, paymentId: string): Promise<AttemptHead[]> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`attempts of ${paymentId}`}, 0))`.execute(db);
+  await db.selectFrom("payment").select("id").where("id", "=", paymentId).forNoKeyUpdate().execute();
   return db
     .selectFrom("attempt")
     .select(head)

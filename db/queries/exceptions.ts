@@ -92,12 +92,9 @@ export async function listOpenExceptions(
   return rows;
 }
 
-/**
- * Locks an exception until the commit, so that it is resolved only once. The lock is advisory, because no process may
- * lock rows of the ledger: that takes the privilege to change them.
- */
+/** Locks an exception until the commit, so that it is resolved only once. */
 export async function lockException(db: Db, id: number): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`exception ${id}`}, 0))`.execute(db);
+  await sql`select lock_exception(${id})`.execute(db);
 }
 
 /** The place of a movement on its chain. */

@@ -37,5 +37,5 @@ export async function readInventory(db: Db, asset: string): Promise<bigint> {
 
 /** Locks the inventory of an asset until the end of the transaction, against other payouts that draw on it. */
 export async function lockInventory(db: Db, asset: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtext(${`inventory ${asset}`}))`.execute(db);
+  await sql`select lock_inventory(${asset})`.execute(db);
 }

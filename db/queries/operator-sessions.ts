@@ -47,7 +47,7 @@ export async function deleteSession(db: Db, tokenHash: Buffer): Promise<void> {
 
 /** Serializes logins until the commit, so that concurrent ones cannot exceed a limit together. */
 export async function lockLogins(db: Db): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended('operator_login_attempt', 0))`.execute(db);
+  await sql`select lock_logins()`.execute(db);
 }
 
 /**

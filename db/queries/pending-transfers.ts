@@ -29,6 +29,7 @@ export async function listPendingTransfers(
 
 /**
  * Locks payments, those of the attempts that still wait, and payers, until the commit. Returns the ids of the locked attempts.
+ * Until the commit, each statement waits for a lock for at most `lockWaitMs`, and then fails with SQLSTATE 55P03.
  * One statement, in the order payments, attempts, payers, and each in the order of their keys, which avoids deadlocks: each
  * part begins when the one before has its locks.
  */
@@ -38,19 +39,22 @@ export async function lockForAcceptance(
     paymentIds: readonly string[];
     attemptIds: readonly string[];
     payers: readonly { chain: string; payer: string }[];
+    lockWaitMs: number;
   },
 ): Promise<string[]> {
-  const keys = [...new Set(args.payers.map(({ chain, payer }) => `payer ${chain} ${payer}`))].sort();
+  const payers = args.payers.map(({ chain, payer }) => `${chain} ${payer}`);
   const { rows } = await sql<{ id: string }>`
-    with locked_payment as materialized (
-      select id from payment where id = ${anyOf(args.paymentIds)} order by id for update
+    with limited as materialized (
+      select set_config('lock_timeout', ${String(args.lockWaitMs)}, true)
+    ), locked_payment as materialized (
+      select id from payment where id = ${anyOf(args.paymentIds)} and (select count(*) from limited) >= 0
+      order by id for update
     ), locked_attempt as materialized (
       select id from attempt where id = ${anyOf(args.attemptIds)} and state = 'waiting'
         and (select count(*) from locked_payment) >= 0
       order by id for update
     ), locked_payer as materialized (
-      select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest(${keys}::text[]) as key
-      where (select count(*) from locked_attempt) >= 0
+      select lock_payers(${payers}::text[]) where (select count(*) from locked_attempt) >= 0
     )
     select id from locked_attempt where (select count(*) from locked_payer) >= 0`.execute(db);
   return rows.map(({ id }) => id);

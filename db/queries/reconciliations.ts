@@ -110,7 +110,7 @@ export async function readLedgerSides(
 
 /** Locks the reconciliation of a chain until the end of the transaction. */
 export async function lockReconciliation(db: Db, chain: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtext(${`reconcile ${chain}`}))`.execute(db);
+  await sql`select lock_reconciliation(${chain})`.execute(db);
 }
 
 /** Stores the result of a reconciliation in place of the previous one. */

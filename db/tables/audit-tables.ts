@@ -6,6 +6,7 @@ type JsonText = ColumnType<Record<string, unknown> | null, string | null, never>
 export type AuditTables = {
   /** The rows that functions lock, instead of advisory locks, which any login may take. */
   named_lock: { name: string };
+  payer_lock: { number: number };
   /** What an API key, an operator or a worker changed. A trigger sets the day, the sequence and the hash. */
   audit_entry: {
     /** YYYY-MM-DD, UTC. */

@@ -10,6 +10,9 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import { toSignedTransfer } from "./payment-transfer.ts";
 import { isCompared, keepFunded } from "./recheck-funds.ts";
 
+/** How long an acceptance waits for a payment, an attempt or a payer that another transaction has locked, milliseconds. */
+const LOCK_WAIT_MS = 2_000;
+
 /** Verification results by attempt. */
 export type Outcomes = ReadonlyMap<AttemptWithContext, VerificationResult>;
 /**
@@ -74,6 +77,7 @@ async function lockAttempts(
     paymentIds: attempts.map(({ payment }) => payment.id),
     attemptIds: attempts.map(({ attempt }) => attempt.id),
     payers: attempts.filter((whole) => isCompared(outcomes, whole)).map(({ option }) => option),
+    lockWaitMs: LOCK_WAIT_MS,
   });
   const waiting = new Set(locked);
   return attempts.filter(({ attempt }) => waiting.has(attempt.id));

@@ -142,6 +142,49 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/migrations/initial/locks.sql",
+    tests: ["test/integration/db/queries/named-locks.test.ts"],
+    mutations: [
+      {
+        name: "two transactions lock one name",
+        find: "where name = wanted for update;",
+        replace: "where name = wanted;",
+      },
+      {
+        name: "two transactions lock one payer",
+        find: "order by number for update;",
+        replace: "order by number;",
+      },
+      {
+        name: "payers are not locked when the rows of their locks are missing",
+        find: "if locked < cardinality(wanted) then",
+        replace: "if false then",
+      },
+    ],
+  },
+  {
+    file: "db/migrations/initial/ledger.sql",
+    tests: ["test/integration/db/queries/named-locks.test.ts"],
+    mutations: [
+      {
+        name: "two transactions lock one exception",
+        find: "where id = exception for no key update",
+        replace: "where id = exception",
+      },
+    ],
+  },
+  {
+    file: "db/queries/attempts.ts",
+    tests: ["test/integration/db/queries/named-locks.test.ts"],
+    mutations: [
+      {
+        name: "two transactions lock the confirms of one payment",
+        find: ".forNoKeyUpdate()",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "db/migrations/initial/destination-changes.sql",
     tests: ["test/integration/db/queries/named-locks.test.ts"],
     mutations: [

@@ -134,7 +134,7 @@ export const payoutMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "two concurrent payouts both use the same inventory",
-        find: "await sql`select pg_advisory_xact_lock(hashtext(${`inventory ${asset}`}))`.execute(db);",
+        find: "await sql`select lock_inventory(${asset})`.execute(db);",
         replace: "",
       },
       {

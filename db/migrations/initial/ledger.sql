@@ -40,6 +40,13 @@ create trigger ledger_group_append_only before update or delete or truncate on l
 create trigger ledger_entry_append_only before update or delete or truncate on ledger_entry
   for each statement execute function reject_change();
 
+-- Locks an exception until the transaction ends. No process may lock rows of the ledger, because that takes the privilege to
+-- change them.
+create function lock_exception(exception bigint) returns void language sql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  select from ledger_group where id = exception for no key update
+  $$;
+
 -- A statement inserts all entries of a group.
 create function check_ledger_group_balance() returns trigger language plpgsql as $$
   declare
