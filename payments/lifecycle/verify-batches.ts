@@ -1,6 +1,7 @@
-import { batchCalls } from "../../db/batch-calls.ts";
+import { batchCalls, isTimeout } from "../../db/batch-calls.ts";
 import { type AttemptWithContext, listWaitingAttempts } from "../../db/queries/attempts.ts";
 import { inSharedSpan } from "../../runtime/tracing/spans.ts";
+import { isOneRows } from "../../runtime/transient-errors.ts";
 import { type VerifyDeps, type VerifyResult, verifyBatch } from "./verify-attempts.ts";
 
 /** Contract wallets verified concurrently. */
@@ -15,12 +16,15 @@ const BATCH_SIZE = 100;
  *
  * The function returns `by code` for an attempt whose payer turned out to be a contract wallet: the caller enqueues it
  * again, and it is then verified as such. It throws the chain's error when the chain cannot be read; the attempt then
- * waits. Attempts that arrive during a batch form the next batch of their group; groups do not wait for each other.
+ * waits. Attempts that arrive during a batch form the next batch of their group; groups do not wait for each other. An
+ * attempt whose payment or payer another transaction has locked fails alone, with the database's error.
  */
 export function createVerify(
   deps: VerifyDeps & { isTransient: (cause: unknown) => boolean; withoutRequestContext: <T>(work: () => T) => T },
 ): (attemptId: string) => Promise<"done" | "by code"> {
-  const shared = { most: BATCH_SIZE, isOnes: (cause: unknown) => !deps.isTransient(cause) };
+  // An attempt that waits too long for a lock fails alone. After a statement timeout the others could time out one by one.
+  const isOnes = (cause: unknown) => !deps.isTransient(cause) || (isOneRows(cause) && !isTimeout(cause));
+  const shared = { most: BATCH_SIZE, isOnes };
   const find = batchCalls(async (ids: string[]) => {
     const waiting = await deps.withoutRequestContext(() => listWaitingAttempts(deps.db, ids));
     const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));

@@ -185,6 +185,22 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/lifecycle/verify-batches.ts",
+    tests: ["test/integration/payments/lifecycle/verification-isolation.test.ts"],
+    mutations: [
+      {
+        name: "an attempt whose payment is locked fails its whole batch",
+        find: " || (isOneRows(cause) && !isTimeout(cause))",
+        replace: "",
+      },
+      {
+        name: "each attempt of a batch that has timed out is tried alone",
+        find: "(isOneRows(cause) && !isTimeout(cause))",
+        replace: "isOneRows(cause)",
+      },
+    ],
+  },
+  {
     file: "db/migrations/initial/destination-changes.sql",
     tests: ["test/integration/db/queries/named-locks.test.ts"],
     mutations: [

@@ -1,10 +1,75 @@
+import { sql } from "kysely";
+import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
+import { isTransient } from "../../../../payments/is-transient.ts";
 import { createVerify } from "../../../../payments/lifecycle/verify-batches.ts";
 import { fundBuyer, fundBuyers, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { confirmAsContractWallet, deployPriceBurner } from "../../../support/gas-burners.ts";
 import { makeMerchantFixture, signOption, unwrap } from "../../../support/merchant-fixture.ts";
 import { waitFor } from "../../../support/wait-for.ts";
+
+/** Locks rows by a statement in another session until the returned function is called. */
+async function lockRows(url: string, statement: string, values: unknown[]): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query("begin");
+  await client.query(statement, values);
+  let isOpen = true;
+  const release = async () => {
+    if (isOpen) await client.end();
+    isOpen = false;
+  };
+  onTestFinished(release);
+  return release;
+}
+
+test.each([
+  ["payment", "select from payment where id = $1 for update"],
+  ["payer", "select lock_payers(array(select chain || ' ' || payer from payment_option where payment_id = $1))"],
+])("a %s that another session has locked keeps no attempt of other payments waiting", async (_name, statement) => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const buyers = await fundBuyers(chain, 4);
+  const ids = await Promise.all(buyers.map(() => fixture.create()));
+  const attempts = await Promise.all(buyers.map((buyer, index) => fixture.attempt(ids[index] ?? "", buyer)));
+  const [locked = "", ...others] = attempts;
+  const release = await lockRows(fixture.databaseUrl, statement, [ids[0]]);
+  const verify = createVerify({ ...fixture.deps, isTransient });
+  const ends = await Promise.allSettled(attempts.map(verify));
+  expect(ends.map(({ status }) => status)).toEqual(["rejected", ...others.map(() => "fulfilled")]);
+  expect(await Promise.all(others.map(fixture.verificationResult))).toEqual(others.map(() => "verified"));
+  expect(await fixture.verificationResult(locked)).toBe("waiting");
+  await release();
+  await verify(locked);
+  expect(await fixture.verificationResult(locked)).toBe("verified");
+});
+
+test("a database that answers no statement in time fails a batch once, and not again for each of its attempts", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const buyers = await fundBuyers(chain, 4);
+  const attempts = await Promise.all(buyers.map(async (buyer) => fixture.attempt(await fixture.create(), buyer)));
+  await sql`
+    create function cancel() returns trigger language plpgsql as $$
+      begin raise exception 'canceling statement due to statement timeout' using errcode = '57014'; end $$`.execute(
+    fixture.db,
+  );
+  await sql`create trigger canceled before insert on transfer execute function cancel()`.execute(fixture.db);
+  let checks = 0;
+  const { verifier } = fixture.deps;
+  const counted: typeof verifier = {
+    ...verifier,
+    verify: (...args) => {
+      checks += 1;
+      return verifier.verify(...args);
+    },
+  };
+  const verify = createVerify({ ...fixture.deps, verifier: counted, isTransient });
+  const ends = await Promise.allSettled(attempts.map(verify));
+  expect(ends.map(({ status }) => status)).toEqual(attempts.map(() => "rejected"));
+  expect(checks).toBe(1);
+});
 
 /** Bytecode of a wallet that accepts no signature. */
 const REFUSES = "0x60006000fd";
