@@ -1946,7 +1946,14 @@ CREATE OR REPLACE FUNCTION public.try_lock_destination_reports()
 AS $function$
   begin
     perform from named_lock where name = 'destination reports' for update skip locked;
-    return found;
+    if found then
+      return true;
+    end if;
+    perform from named_lock where name = 'destination reports';
+    if not found then
+      raise exception 'the table named_lock lacks the destination reports';
+    end if;
+    return false;
   end $function$
 ;
 

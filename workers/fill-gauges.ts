@@ -90,6 +90,7 @@ export function fillGauges(deps: Deps): void {
   fill(metrics.destinationChangesWaiting, "destinations", (set, { destinationChanges }) => {
     for (const { mode, change, count } of destinationChanges) set({ mode, change: `${change}` }, count);
   });
+  fill(metrics.signerUnreportedSeconds, "destinations", (set, { unreportedSeconds }) => set({}, unreportedSeconds));
   fill(metrics.cursorBlock, "chains", (set, { chains }) => {
     for (const { chain, cursor } of chains) set({ chain }, cursor);
   });

@@ -24,7 +24,31 @@ export async function hasUnreported(db: Db, keysBefore: Date): Promise<boolean> 
   return rows[0]?.found ?? false;
 }
 
-/** Takes the lock of the reports until the commit. Returns false when another worker has it: its report is the newer one. */
+/**
+ * Returns since when the oldest of these waits to be told to the signer; null when none does: changes of destinations and approval
+ * keys of live merchants, signed statements about changes, and keys whose last report is older than `repeatAfterMs`.
+ */
+export async function findOldestUnreported(db: Db, { repeatAfterMs }: { repeatAfterMs: number }): Promise<Date | null> {
+  const { rows } = await sql<{ since: Date | null }>`
+    select least(
+      (select min(case when c.state = 'rejected' then c.decided_at else c.created_at end)
+        from destination_change c join merchant m on m.id = c.merchant_id
+        where c.reported_at is null and m.mode = 'live'),
+      (select min(coalesce(k.revoked_at, k.created_at)) from approval_key k join merchant m on m.id = k.merchant_id
+        where k.reported_at is null and m.mode = 'live'),
+      (select min(k.reported_at) + ${repeatAfterMs}::float8 * interval '1 millisecond'
+        from approval_key k join merchant m on m.id = k.merchant_id where m.mode = 'live'),
+      (select min(s.created_at) from signed_statement s
+        join destination_change c on c.id = s.subject join merchant m on m.id = c.merchant_id
+        where s.reported_at is null and m.mode = 'live')
+    ) as since`.execute(db);
+  return rows[0]?.since ?? null;
+}
+
+/**
+ * Takes the lock of the reports until the commit. Returns false when another worker has it: its report is the newer one. Throws
+ * when the lock's row is missing.
+ */
 export async function lockReports(db: Transaction<Tables>): Promise<boolean> {
   const { rows } = await sql<{ taken: boolean }>`
     select try_lock_destination_reports() as taken`.execute(db);

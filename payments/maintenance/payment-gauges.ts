@@ -9,6 +9,7 @@ import {
 import { countBlockedQueues, obstacles } from "../../db/queries/payout-queue.ts";
 import { refusalReasons } from "../../signer/refusals.ts";
 import { targetMs } from "../lifecycle/payment-target.ts";
+import { findOldestUnreportedDestination } from "../merchants/report-destinations.ts";
 import { type GaugeDeps, measureAge } from "./gauge-deps.ts";
 
 /** Returns the reads of the gauges of payments, refunds, payouts and what merchants are told. */
@@ -60,8 +61,14 @@ export function createPaymentReads(deps: GaugeDeps) {
         ...(await countBlockedQueues(db)),
       ],
     }),
-    /** Changes of merchants' destinations that wait for their time or a decision. */
-    destinations: async () => ({ destinationChanges: await countWaitingChanges(db) }),
+    /**
+     * Changes of merchants' destinations that wait for their time or a decision, and the age in seconds of the oldest row that the
+     * signer has not been told of.
+     */
+    destinations: async () => ({
+      destinationChanges: await countWaitingChanges(db),
+      unreportedSeconds: measureAge(now, await findOldestUnreportedDestination(deps)),
+    }),
     /** Age in seconds of the oldest undelivered webhook event. */
     webhooks: async () => ({ oldestEventSeconds: measureAge(now, await findOldestPendingEvent(db)) }),
   };

@@ -1,5 +1,6 @@
 import { parseAccountId } from "../../chains/caip.ts";
 import {
+  findOldestUnreported,
   hasUnreported,
   listUnreportedChanges,
   listUnreportedKeys,
@@ -23,9 +24,17 @@ const LIMIT = 100;
 const REPEAT_KEYS_MS = 24 * 3_600_000;
 const keysBefore = ({ now }: Pick<Deps, "now">) => new Date(now().getTime() - REPEAT_KEYS_MS);
 
+/** How late the daily report of a key may be, milliseconds: a signer that does not answer has alerts of its own. */
+const LATE_KEYS_MS = 3_600_000;
+
 /** Returns true while there is something to report to the signer. */
 export function hasUnreportedDestinations(deps: Pick<Deps, "db" | "now">): Promise<boolean> {
   return hasUnreported(deps.db, keysBefore(deps));
+}
+
+/** Returns since when the oldest row that the signer should know of waits, for metrics; null when none does. */
+export function findOldestUnreportedDestination({ db }: Pick<Deps, "db">): Promise<Date | null> {
+  return findOldestUnreported(db, { repeatAfterMs: REPEAT_KEYS_MS + LATE_KEYS_MS });
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { MetricFactory } from "./metric-factory.ts";
 
-/** Returns the metrics of the signer's process. */
-export const createSignerMetrics = ({ counter, gauge, histogram }: MetricFactory) => ({
+/** Returns the metrics of the signer's process, and of what workers report to it. */
+export const createSignerMetrics = ({ counter, gauge, histogram, systemGauge }: MetricFactory) => ({
   signerPayouts: counter("pay_signer_payouts_total", "Payouts that the signer has authorized and signed", ["kind"]),
   signerRefusals: counter("pay_signer_refusals_total", "Payouts that the signer has refused, by reason", ["reason"]),
   signerShortAgeSeconds: gauge(
@@ -26,6 +26,10 @@ export const createSignerMetrics = ({ counter, gauge, histogram }: MetricFactory
     "pay_signer_approval_keys_waiting",
     "Approval keys that were reported within the signer's waiting period and do not count yet, by the last digits of their claims",
     ["claim"],
+  ),
+  signerUnreportedSeconds: systemGauge(
+    "pay_signer_unreported_age_seconds",
+    "Time since the oldest change of a destination, approval key or signed decision that workers have not reported to the signer; 0 when they have reported all",
   ),
   signerClaimsHeld: gauge(
     "pay_signer_claims_held",

@@ -111,5 +111,12 @@ create function try_lock_destination_reports() returns boolean language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     perform from named_lock where name = 'destination reports' for update skip locked;
-    return found;
+    if found then
+      return true;
+    end if;
+    perform from named_lock where name = 'destination reports';
+    if not found then
+      raise exception 'the table named_lock lacks the destination reports';
+    end if;
+    return false;
   end $$;

@@ -202,8 +202,14 @@ const onSolana = [
 /** These are set for endpoints with a budget only, which this fleet lacks: test/unit/chains/failover-budget.test.ts covers them. */
 const ofBudgets = ["pay_rpc_budget_remaining_calls", "pay_rpc_budget_shortages_total"];
 
-/** It is set while a change of a destination waits: test/integration/workers/handlers.test.ts covers it. */
-const ofChanges = ["pay_destination_changes_waiting"];
+/**
+ * These are set while a change of a destination waits or is not reported to the signer: test/integration/workers/handlers.test.ts and
+ * test/integration/payments/maintenance/unreported-destinations.test.ts cover them.
+ */
+const ofChanges = ["pay_destination_changes_waiting", "pay_signer_unreported_age_seconds"];
+
+/** It is set while a merchant is owed less than a refund: test/integration/payments/maintenance/gauges.test.ts covers it. */
+const ofRefunds = ["pay_refund_uncovered_age_seconds"];
 
 /** It is set where a chain has several endpoints: test/integration/transfers/evm/stuck-endpoint.test.ts covers it. */
 const ofSeveralEndpoints = ["pay_rpc_endpoint_behind_blocks"];
@@ -286,6 +292,7 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
     ...onSolana,
     ...ofBudgets,
     ...ofChanges,
+    ...ofRefunds,
     ...ofSeveralEndpoints,
     ...ofWebSockets,
     ...ofNativePrices,

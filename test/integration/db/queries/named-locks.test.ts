@@ -16,7 +16,9 @@ import { lockReconciliation } from "../../../../db/queries/reconciliations.ts";
 import type { Pool, Tables } from "../../../../db/tables.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { roleUrl } from "../../../support/database-roles.ts";
+import { execute } from "../../../support/execute-sql.ts";
 import { insertMerchant, insertPaymentRow, someAsset, someChain } from "../../../support/insert-rows.ts";
+import { openTestDb } from "../../../support/open-test-db.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { createEmptyDatabase } from "../../../support/test-database.ts";
 
@@ -176,4 +178,11 @@ test("one worker reports at a time, and the next one when it has committed", asy
     expect(await db.transaction().execute(lockReports)).toBe(false);
   });
   expect(await db.transaction().execute(lockReports)).toBe(true);
+});
+
+test("a lock whose row is missing is an error, and no lock that another worker has", async () => {
+  const lost = await openTestDb(1);
+  await execute(lost.url, "delete from named_lock");
+  await expect(lost.db.transaction().execute(lockReports)).rejects.toThrow("lacks the destination reports");
+  await expect(insertAuditEntries(lost.db, [{ ...entry, at: new Date() }])).rejects.toThrow("lacks the audit chain");
 });
