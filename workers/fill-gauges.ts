@@ -142,6 +142,7 @@ export function fillGauges(deps: Deps): void {
   fill(metrics.refundsUnfinished, "refunds", (set, { refunds }) => {
     for (const { state, count } of refunds) set({ state }, count);
   });
+  fill(metrics.refundUncoveredSeconds, "refunds", (set, { uncoveredRefundSeconds }) => set({}, uncoveredRefundSeconds));
   fill(metrics.oldestUnfinishedSeconds, "payments", (set, { oldestPaymentSeconds }) => set({}, oldestPaymentSeconds));
   fill(metrics.overduePayments, "payments", (set, { overduePayments }) => {
     for (const { chain, count } of overduePayments) set({ chain }, count);

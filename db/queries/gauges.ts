@@ -12,14 +12,22 @@ export type OverdueTable =
   | "chain_cursor"
   | "webhook_delivery";
 
+/** SQL: a queue of settlements `q` waits for its merchant or an operator, and would hide a later payout that waits for the service. */
+const waitsForDecision = sql`(coalesce(q.blocked_by, '') in ('no_destination', 'not_served', 'refund_pending'))`;
+/** SQL: a refund `r` waits for its merchant's balance. */
+const isUncovered = sql`exists (
+  select from payout_queue q where q.kind = 'refund' and q.merchant_id = coalesce(r.merchant_id, '')
+    and q.asset = coalesce(r.owed_asset, r.asset) and q.chain = split_part(r.asset, '/', 1)
+    and q.blocked_by = 'balance_short')`;
+
 /**
  * Returns, for each table, since when its oldest row has waited for its job; null where no row waits.
  *
  * A sweep postpones `due_at`, so the wait is counted from a time that does not move: a payment's deadline, the creation
  * time of the other rows, and the end of the hold of a transfer that failed. A settlement waits from the time when it is
- * closed until its payout arrives, whatever blocks it, unless an operator holds the merchant. A push does not count: it
- * waits for its block, not for a job. For a chain this only shows that no sweep has run; `listChainStatuses` has the age of
- * its cursor.
+ * closed until its payout arrives, unless an operator or the merchant has to decide first (`waitsForDecision`). A refund waits
+ * until it begins, unless its merchant's balance does not cover it. A push does not count: it waits for its block, not for a job.
+ * For a chain this only shows that no sweep has run; `listChainStatuses` has the age of its cursor.
  */
 export async function listOldestOverdue(db: Db, now: Date): Promise<{ table: OverdueTable; since: Date | null }[]> {
   // Longer than the sweep's longest backoff, so every overdue row lies below it in the index.
@@ -37,13 +45,14 @@ export async function listOldestOverdue(db: Db, now: Date): Promise<{ table: Ove
           select coalesce(closed_at, created_at) as at from settlement s
           where s.merchant_id = q.merchant_id and s.asset = q.asset and s.state = 'due' order by 1 limit 1
         ) oldest
-        where q.kind = 'settlement' and q.due_at is not null and oldest.at <= ${now}),
+        where q.kind = 'settlement' and q.due_at is not null and oldest.at <= ${now} and not ${waitsForDecision}),
       (select min(s.due_at) from settlement s where s.due_at <= ${now} and s.state = 'accumulating' and not exists (
         select from payout_queue q where q.kind = 'settlement' and q.merchant_id = s.merchant_id and q.asset = s.asset
-          and q.blocked_by in ('minimum', 'held'))),
+          and (q.blocked_by in ('minimum', 'held') or ${waitsForDecision}))),
       (select min(coalesce(closed_at, created_at)) from settlement
         where coalesce(closed_at, created_at) <= ${now} and state = 'paying'))
-    union all select 'refund', min(created_at) from refund where created_at <= ${now} and state = 'due'
+    union all select 'refund', min(r.created_at) from refund r
+      where r.created_at <= ${now} and r.state = 'due' and not ${isUncovered}
     union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}
     union all select 'webhook_delivery', least(min(first.due_at), (select min(at) from webhook_fanout where at <= ${now}))
       from webhook_endpoint e cross join (values (0), (1), (2)) p (priority) cross join lateral (
@@ -51,6 +60,13 @@ export async function listOldestOverdue(db: Db, now: Date): Promise<{ table: Ove
         where d.endpoint_id = e.id and d.priority = p.priority and d.due_at <= ${now} order by due_at limit 1
       ) first where ${mayBeDue(now)}`.execute(db);
   return rows;
+}
+
+/** Returns when the oldest refund was requested that its merchant's balance does not cover; null when there is none. */
+export async function findOldestUncoveredRefund(db: Db): Promise<Date | null> {
+  const { rows } = await sql<{ since: Date | null }>`
+    select min(r.created_at) as since from refund r where r.state = 'due' and ${isUncovered}`.execute(db);
+  return rows[0]?.since ?? null;
 }
 
 /** Returns the time of the oldest event that is still to be delivered to its endpoint; null when there is none. */

@@ -1,5 +1,5 @@
 import { countWaitingChanges } from "../../db/queries/destination-changes.ts";
-import { findOldestPendingEvent, listOldestOverdue } from "../../db/queries/gauges.ts";
+import { findOldestPendingEvent, findOldestUncoveredRefund, listOldestOverdue } from "../../db/queries/gauges.ts";
 import {
   countOpenRefunds,
   countUnfinishedPayments,
@@ -42,10 +42,11 @@ export function createPaymentReads(deps: GaugeDeps) {
         })),
       };
     },
-    /** Unfinished refunds by state, also with a count of 0. */
+    /** Unfinished refunds by state, also with a count of 0, and the age in seconds of the oldest that no balance covers. */
     refunds: async () => {
       const refunds = await countOpenRefunds(db);
       return {
+        uncoveredRefundSeconds: measureAge(now, await findOldestUncoveredRefund(db)),
         refunds: openRefundStates.map((state) => refunds.find((one) => one.state === state) ?? { state, count: 0 }),
       };
     },

@@ -49,6 +49,10 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
   refundsUnfinished: systemGauge("pay_refunds_unfinished", "Refunds that have not been sent and confirmed, by state", [
     "state",
   ]),
+  refundUncoveredSeconds: systemGauge(
+    "pay_refund_uncovered_age_seconds",
+    "Age of the oldest refund that its merchant's balance does not cover; 0 when there is none",
+  ),
   settlementTransitions: counter("pay_settlement_transitions_total", "State transitions of settlements", [
     "mode",
     "from",

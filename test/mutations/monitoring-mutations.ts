@@ -25,6 +25,43 @@ export const monitoringMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/queries/gauges.ts",
+    tests: ["test/integration/payments/maintenance/gauges.test.ts"],
+    mutations: [
+      {
+        name: "a payout without a destination hides every later one that is overdue",
+        find: "in ('no_destination', 'not_served', 'refund_pending'))`",
+        replace: "in ('not_served', 'refund_pending'))`",
+      },
+      {
+        name: "a refund that no balance covers hides every later one that is overdue",
+        find: "and q.blocked_by = 'balance_short')`;",
+        replace: "and false)`;",
+      },
+    ],
+  },
+  {
+    file: "db/queries/destination-reports.ts",
+    tests: ["test/integration/payments/maintenance/unreported-destinations.test.ts"],
+    mutations: [
+      {
+        name: "a rejection of an old change counts as not reported for days",
+        find: "case when c.state = 'rejected' then c.decided_at else c.created_at end",
+        replace: "c.created_at",
+      },
+      {
+        name: "a signed decision that the signer does not know has no age",
+        find: "where s.reported_at is null and m.mode = 'live')",
+        replace: "where false)",
+      },
+      {
+        name: "a key that is not reported again has no age",
+        find: "from approval_key k join merchant m on m.id = k.merchant_id where m.mode = 'live'),",
+        replace: "from approval_key k join merchant m on m.id = k.merchant_id where false),",
+      },
+    ],
+  },
+  {
     file: "payments/lifecycle/payment-target.ts",
     tests: ["test/integration/payments/maintenance/gauges.test.ts"],
     mutations: [

@@ -61,6 +61,58 @@ test("a sweep that enqueues a settlement again does not reset its age", async ()
   expect((await read(3_600)).overdue).toContainEqual({ table: "settlement", seconds: 0 });
 });
 
+/** Stores the obstacle of every queue of a merchant's payouts. */
+const block = (merchant: string, obstacle: string) =>
+  execute(
+    url,
+    `update payout_queue set blocked_by = '${obstacle}', blocked_at = now() where merchant_id = '${merchant}'`,
+  );
+
+test("a payout that waits for its merchant or an operator hides no later one that waits for the service", async () => {
+  const due = (id: string, merchant: string, seconds: number, state: string) =>
+    `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
+      values ('${id}', '${merchant}', 'live', '${here}/erc20:0x0${id.slice(-1)}', 9, 100, '${state}', '${after(seconds).toISOString()}',
+        '${after(seconds).toISOString()}')`;
+  await execute(
+    url,
+    `insert into merchant (id, account_id, mode, name, email, created_at)
+      values ('mrch_2', 'acc_1', 'live', 'Shop', 'shop@example.test', now())`,
+    due("stl_2", "mrch_1", 0, "due"),
+    due("stl_3", "mrch_1", 0, "accumulating"),
+    due("stl_4", "mrch_2", 900, "due"),
+  );
+  const age = async () => (await read(1_000)).overdue.find(({ table }) => table === "settlement")?.seconds;
+  expect(await age()).toBe(1_000);
+  for (const obstacle of ["no_destination", "not_served", "refund_pending"]) {
+    await block("mrch_1", obstacle);
+    expect([obstacle, await age()]).toEqual([obstacle, 100]);
+  }
+  for (const obstacle of ["unknown_asset", "balance_short", "limit_payout", "signer_unavailable"]) {
+    await block("mrch_1", obstacle);
+    expect([obstacle, await age()]).toEqual([obstacle, 1_000]);
+  }
+});
+
+test("a refund that its merchant's balance does not cover has an age of its own, and hides no other refund", async () => {
+  const refund = (id: string, merchant: string, seconds: number) => [
+    `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at)
+      values ('pay_${id}', 'acc_1', '${merchant}', 'live', 'iso4217/USD', 100, 'requires_action', now(), now(), now())`,
+    `insert into refund (id, payment_id, number, account_id, mode, merchant_id, asset, amount, state, created_at, updated_at, due_at)
+      values ('${id}', 'pay_${id}', 1, 'acc_1', 'live', '${merchant}', '${here}/erc20:0x00', 100, 'due',
+        '${after(seconds).toISOString()}', now(), '${after(seconds).toISOString()}')`,
+  ];
+  await execute(url, ...refund("rfd_1", "mrch_1", 0), ...refund("rfd_2", "mrch_2", 900));
+  const ages = async () => {
+    const { overdue, uncoveredRefundSeconds } = await read(1_000);
+    return { overdue: overdue.find(({ table }) => table === "refund")?.seconds, uncovered: uncoveredRefundSeconds };
+  };
+  expect(await ages()).toEqual({ overdue: 1_000, uncovered: 0 });
+  await block("mrch_1", "balance_short");
+  expect(await ages()).toEqual({ overdue: 100, uncovered: 1_000 });
+  await block("mrch_1", "unknown_asset");
+  expect(await ages()).toEqual({ overdue: 1_000, uncovered: 0 });
+});
+
 test("a payment's age is counted from its deadline", async () => {
   await execute(
     url,
