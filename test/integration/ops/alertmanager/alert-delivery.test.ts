@@ -85,6 +85,8 @@ test("endpoints that are all down send one page, and another chain's alerts arri
     "LaneStuck",
     "EndpointsDisagree",
     "EndpointAgreementPending",
+    "PaymentsOverdue",
+    "PaymentStuck",
   ].map((name) => alert(name, { chain: "dead" }));
   if (!cause) throw new Error("there is no cause");
   const elsewhere = alert("WatcherBehind", { chain: "alive" });
@@ -96,6 +98,16 @@ test("endpoints that are all down send one page, and another chain's alerts arri
   await arrival(later);
   const ofDead = delivered.filter(({ labels }) => labels["chain"] === "dead").map(({ labels }) => labels["alertname"]);
   expect(new Set(ofDead)).toEqual(new Set(["RpcAllDown"]));
+});
+
+test("payments that do not end page by themselves only where no alert names the cause", async () => {
+  await post([alert("ConfirmationsStopped", { chain: "explained" })]);
+  await arrival(alert("ConfirmationsStopped", { chain: "explained" }));
+  const symptoms = ["PaymentsOverdue", "PaymentStuck"].map((name) => alert(name, { chain: "explained" }));
+  const unexplained = alert("PaymentStuck", { chain: "unexplained" });
+  await post([...symptoms, unexplained]);
+  await arrival(unexplained);
+  expect(symptoms.flatMap(received)).toEqual([]);
 });
 
 test("an alert that ends is reported as resolved to the receiver that got it", async () => {
