@@ -27,7 +27,10 @@ export const createJobMetrics = ({ counter, gauge, histogram, systemGauge }: Met
   sweepReenqueued: counter("pay_sweep_reenqueued_total", "Rows whose job was lost and that the sweep enqueued again", [
     "queue",
   ]),
-  sweepLastRun: gauge("pay_sweep_last_run_timestamp_seconds", "Time of this process's last sweep"),
+  sweepLastRun: gauge(
+    "pay_sweep_last_run_timestamp_seconds",
+    "Time of the last sweep of this process that succeeded; its start time before the first one, and 0 where it serves no sweep",
+  ),
   enqueueFailures: counter(
     "pay_enqueue_failures_total",
     "Jobs that could not be added to a queue (the sweep enqueues them later)",

@@ -3,6 +3,7 @@ import { fundBuyer, networksFileFor, networksFor, startChain } from "../../suppo
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { inRealTime } from "../../support/in-real-time.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
+import { scrape, sumOf } from "../../support/scrape.ts";
 import { spawnProcess, spawnUnready } from "../../support/spawn-process.ts";
 import { testKeys } from "../../support/test-deps.ts";
 import { openQueues } from "../../support/test-queues.ts";
@@ -103,6 +104,19 @@ describe("a worker that cannot start", () => {
     proxy.refuse(false);
     await waitFor(async () => (await fixture.verificationResult(attemptId)) === "verified", { within: 20_000 });
     expect(started.isGone()).toBe(false);
+  });
+
+  test("a worker reports its start as its last sweep until it sweeps, and one that serves no sweep reports 0", async () => {
+    const { env, proxy } = await makeWorkerSetup();
+    proxy.refuse(true);
+    const startWith = async (queues: string) => {
+      const started = await spawnUnready({ role: "worker", env: { ...env, WORKER_QUEUES: queues } });
+      await waitFor(() => started.lines.some((line) => line.includes("chain cannot start yet")), { within: 20_000 });
+      return sumOf(await scrape(started.metricsUrl), "pay_sweep_last_run_timestamp_seconds");
+    };
+    expect(await startWith("settle")).toBe(0);
+    const before = Date.now() / 1_000;
+    expect(Math.abs(((await startWith("sweep")) ?? 0) - before)).toBeLessThan(60);
   });
 });
 
