@@ -19,6 +19,8 @@ export type LaneWork = {
   ready: number;
   /** True when a transfer of a contract wallet is ready. */
   hasWallets: boolean;
+  /** Gas that shared transactions have burned on the chain since `burnedSince` without making their members' transfers. */
+  sharedBurned: bigint;
   /** The number of the next replacement for the lane's next nonce: 0 unless that nonce was lowered. */
   replacement: number;
 };
@@ -26,9 +28,17 @@ export type LaneWork = {
 /** Reads what a lane has in flight and whether transfers are ready for it. One statement, because lanes read it before each batch. */
 export async function readLaneWork(
   db: Db,
-  args: { chain: string; laneId: string; nonce: number; kinds: readonly EvmKind[]; now: Date; limit: number },
+  args: {
+    chain: string;
+    laneId: string;
+    nonce: number;
+    kinds: readonly EvmKind[];
+    now: Date;
+    limit: number;
+    burnedSince: Date;
+  },
 ): Promise<LaneWork> {
-  const { chain, laneId, nonce, kinds, now, limit } = args;
+  const { chain, laneId, nonce, kinds, now, limit, burnedSince } = args;
   const ready = sql`from transfer where chain = ${chain} and state = 'ready' and kind = any(${kinds})
     and (hold_until is null or hold_until <= ${now})`;
   const { rows } = await sql<LaneWork>`
@@ -36,6 +46,8 @@ export async function readLaneWork(
       (select base_fee from chain_block where chain = ${chain} order by number desc limit 1) as "baseFee",
       (select count(*)::int from (select ${ready} and not smart_wallet limit ${limit}) keys) as ready,
       exists (select ${ready} and smart_wallet) as "hasWallets",
+      (select coalesce(sum(b.gas), 0) from burned_gas b
+        where b.chain = ${chain} and b.at > ${burnedSince} and not b.alone) as "sharedBurned",
       (select coalesce(max(replacement) + 1, 0)::int from transaction where lane_id = ${laneId} and nonce = ${nonce}) as replacement
     from (
       select count(*)::int as taken, coalesce(sum(unanswered), 0)::int as unanswered, coalesce(sum(cost), 0) as cost,

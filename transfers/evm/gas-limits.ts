@@ -56,14 +56,27 @@ export function decideGasRules(
   };
 }
 
+/** Returns since when burned gas counts for the limits of an hour. */
+export function hourBefore(now: Date): Date {
+  return new Date(now.getTime() - HOUR_MS);
+}
+
+/**
+ * Returns true when shared transactions have burned so much within an hour that payments no longer share any: which of the
+ * members burned the gas cannot be told, and alone it burns only its own.
+ */
+export function mustSendAlone(chain: Pick<EvmChain, "network">, sharedBurned: bigint): boolean {
+  return sharedBurned > gasLimitsOf(chain).perHour;
+}
+
 /** Reads the gas burned on a chain and decides. Transactions in flight count for a lane's choice, and reject no buyer. */
 export async function readGasRules(
   deps: Pick<TransferDeps, "db" | "now">,
   chain: EvmChain,
   { forLane }: { forLane: boolean },
 ): Promise<GasRules & { busy: ReadonlySet<string> }> {
-  const now = deps.now().getTime();
-  const [dayAgo, hourAgo] = [new Date(now - DAY_MS), new Date(now - HOUR_MS)];
+  const now = deps.now();
+  const [dayAgo, hourAgo] = [new Date(now.getTime() - DAY_MS), hourBefore(now)];
   const burned = await listBurnedByPayer(deps.db, { chain: chain.chain, dayAgo, hourAgo });
   const inFlight = forLane ? await listWalletsInFlight(deps.db, chain.chain) : [];
   const busy = new Set(inFlight.map(({ payer }) => payer));

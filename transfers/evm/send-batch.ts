@@ -13,6 +13,7 @@ import { claimBatch, type Lane, RELAYED } from "./claim-batch.ts";
 import { dryRunBatch, type RowMember } from "./dry-run.ts";
 import { formingMs, lastSendMs } from "./forming-batches.ts";
 import { chooseFees } from "./gas-fees.ts";
+import { hourBefore, mustSendAlone } from "./gas-limits.ts";
 import { maxBatchSize } from "./lane-capacity.ts";
 import { readSpendable, spendGas } from "./lane-funds.ts";
 import { buildPayload, pickBatch, sumGas } from "./multicall-batch.ts";
@@ -34,7 +35,8 @@ export async function sendBatch(
 ): Promise<"sent" | "idle" | "blocked" | "short" | { waitMs: number }> {
   const { lease } = lane;
   const most = maxBatchSize(chain);
-  const wanted = { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit: most };
+  const now = deps.now();
+  const wanted = { chain: chain.chain, kinds: RELAYED, now, limit: most, burnedSince: hourBefore(now) };
   const work = await readLaneWork(deps.db, { ...wanted, laneId: lease.id, nonce: lease.next_nonce });
   // A transaction without a response may not have reached any node. Later nonces cannot be included before it.
   if (work.taken >= chain.network.laneWindow || work.unanswered > 0) return "blocked";
@@ -61,7 +63,7 @@ async function sendReady(
   lane: Lane,
   { ready, baseFee, work }: { ready: readonly EvmTransferRow[]; baseFee: bigint; work: LaneWork },
 ): Promise<Sent> {
-  const batch = pickBatch(await toMembers(deps, chain, ready), chain.network.batchGas);
+  const batch = pickBatch(await toMembers(deps, chain, ready, work), chain.network.batchGas);
   if (batch.length === 0) return "sent";
   const price = await priceBatch(deps, chain, { batch, baseFee });
   if (!price) return "blocked";
@@ -117,13 +119,19 @@ async function sendGood(
 }
 
 /** Returns claimed transfers with their calls and gas. Holds those whose rows cannot be turned into calls. */
-async function toMembers(deps: TransferDeps, chain: EvmChain, ready: readonly EvmTransferRow[]): Promise<RowMember[]> {
+async function toMembers(
+  deps: TransferDeps,
+  chain: EvmChain,
+  ready: readonly EvmTransferRow[],
+  { sharedBurned }: Pick<LaneWork, "sharedBurned">,
+): Promise<RowMember[]> {
   const members: RowMember[] = [];
+  const areAlone = mustSendAlone(chain, sharedBurned);
   for (const row of ready) {
     try {
       members.push({
         row,
-        alone: row.alone || row.smart_wallet,
+        alone: row.alone || row.smart_wallet || (areAlone && row.purpose === "payment"),
         gas: gasOf(chain, row),
         calls: listCalls(chain, row),
       });

@@ -1,6 +1,7 @@
 import { type Hex, keccak256 } from "viem";
 import { describe, expect, test } from "vitest";
-import { fundBuyers, startChain } from "../../../support/evm-chain.ts";
+import { readGasRules } from "../../../../transfers/evm/gas-limits.ts";
+import { fundBuyers, mine, startChain } from "../../../support/evm-chain.ts";
 import { delegate } from "../../../support/smart-wallets.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 
@@ -105,4 +106,34 @@ test("a payer whose key delegates to code after the confirm gets its own transac
   expect(nonces[1]).not.toBe(nonces[0]);
   await fixture.watch();
   expect(await fixture.statesOf(ids)).toEqual(["confirmed", "confirmed", "confirmed"]);
+});
+
+test("a key that delegates after each dry run burns two shared transactions, then only gas of its own, and is barred", async () => {
+  const chain = await startChain();
+  const change = { walletGasPerHour: 1_500_000 };
+  const fixture = await makeTransfersFixture(chain, { change });
+  fixture.clock.stop();
+  const [hostile, ...others] = await fundBuyers(chain, 6);
+  if (!hostile) throw new Error("there is no buyer");
+  const { address } = hostile;
+  /** Relays a transfer of the hostile key, which is the first member, with those of others. The key delegates in their block. */
+  const relayRound = async (buyers: typeof others) => {
+    const burning = await fixture.sign(hostile, 1_000n);
+    fixture.clock.advance(1);
+    const ids = [burning, ...(await fixture.signAll(buyers, 1_000n))].map(({ id }) => id);
+    await chain.client.setAutomine(false);
+    await fixture.relay();
+    await chain.client.setCode({ address, bytecode: BURNS_ALL });
+    await mine(chain);
+    await chain.client.setAutomine(true);
+    await chain.client.setCode({ address, bytecode: "0x" });
+    await fixture.watch();
+    return [...new Set((await fixture.statesOf(ids)).slice(1))];
+  };
+  for (let round = 0; round < 2; round += 1) expect(await relayRound(others)).toEqual(["ready"]);
+  expect(await fixture.transactions()).toHaveLength(2);
+  expect(await relayRound(others)).toEqual(["confirmed"]);
+  for (let round = 0; round < 2; round += 1) await relayRound([]);
+  const { barred } = await readGasRules(fixture.deps, fixture.evm, { forLane: false });
+  expect([...barred]).toEqual([address.toLowerCase()]);
 });
