@@ -98,7 +98,8 @@ const entry = z.strictObject({
   /**
    * The next three members limit the gas of transactions that move no money. A contract wallet can pass every simulation and
    * still burn the whole gas limit of its transaction (docs/decisions/contract-wallets.md). This one limits all contract
-   * wallets of the chain together, per hour. Beyond it, transfers wait and new confirms are refused.
+   * wallets of the chain together, per hour. Beyond it, transfers wait and new confirms are refused. Beyond the same gas of
+   * transactions that payments share, payments get transactions of their own.
    */
   walletGasPerHour: z.number().int().min(0).default(10_000_000),
   /** The limit for contract wallets with the same code, per hour. */
