@@ -45,6 +45,8 @@ export function describeSolana({ id, mints, keys, rpcUrls, slotMs, change }: Sol
     pollMs: Math.min(200, slotMs),
     finality: "confirmed",
     maxPriorityFee: String(MAX_PRIORITY_FEE),
+    // Its slots are never full.
+    minPriorityFee: "0",
     treasury: { address: keys.treasury.address, key: { env: "SOLANA_TREASURY_KEY" } },
     lanes: keys.lanes.map(({ address }, index) => ({ address, key: { env: `SOLANA_LANE_KEY_${index}` } })),
     assets: mints.map((mint, index) => ({

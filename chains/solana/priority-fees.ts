@@ -4,21 +4,27 @@ import type { SolanaChain } from "./open-solana-chain.ts";
 
 /** Lamports per signature, a constant of the protocol. */
 const PER_SIGNATURE = 5_000n;
+/** Micro-lamports of a lamport. */
+const MICRO = 1_000_000n;
 /** How long a price is cached, in milliseconds. */
 const CACHE_MS = 5_000;
 
 const cache = new WeakMap<SolanaChain, { at: number; price: bigint }>();
 
 /**
- * Returns the price to bid per compute unit, in micro-lamports: the 75th percentile of recent transactions that touched
- * our accounts, at most the network's fee cap for that many units. The price is cached for a few seconds. If the endpoints
- * do not answer, the price is 0.
+ * Returns the price to bid per compute unit, in micro-lamports: the 75th percentile of recent slots, at least the network's least
+ * fee for that many units, and at most its fee cap. An endpoint reports for each slot the lowest price that was paid for our accounts,
+ * and hardly anyone else writes them: without the least fee, we would offer what we have offered before, or nothing. The price is
+ * cached for a few seconds. If the endpoints do not answer, the least fee applies.
  */
 export async function chooseUnitPrice(chain: SolanaChain, units: number, now: number): Promise<bigint> {
   const cached = cache.get(chain);
   const price = cached && isFresh(cached.at, now, CACHE_MS) ? cached.price : await readPrice(chain, now);
-  const cap = (chain.network.maxPriorityFee * 1_000_000n) / BigInt(units);
-  return price < cap ? price : cap;
+  const { minPriorityFee, maxPriorityFee } = chain.network;
+  const priceOf = (fee: bigint) => (fee * MICRO) / BigInt(units);
+  const [least, cap] = [priceOf(minPriorityFee), priceOf(maxPriorityFee)];
+  const wanted = price > least ? price : least;
+  return wanted < cap ? wanted : cap;
 }
 
 async function readPrice(chain: SolanaChain, now: number): Promise<bigint> {
@@ -41,5 +47,5 @@ async function readPrice(chain: SolanaChain, now: number): Promise<bigint> {
  * up.
  */
 export function calculateFee(args: { signatures: number; units: bigint; unitPrice: bigint }): bigint {
-  return BigInt(args.signatures) * PER_SIGNATURE + (args.units * args.unitPrice + 999_999n) / 1_000_000n;
+  return BigInt(args.signatures) * PER_SIGNATURE + (args.units * args.unitPrice + MICRO - 1n) / MICRO;
 }

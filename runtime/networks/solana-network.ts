@@ -34,6 +34,11 @@ export const solanaNetwork = z.strictObject({
    * transaction that offers more is not signed.
    */
   maxPriorityFee: lamports,
+  /**
+   * Least that a transaction of ours offers as a priority fee, lamports, but never more than `maxPriorityFee`. Endpoints report what
+   * the cheapest transactions with our accounts have paid, which is what we have offered.
+   */
+  minPriorityFee: lamports.prefault("2000"),
   /** Number of durable nonce accounts, which is the number of payout transactions that can be in flight at once. */
   nonceAccounts: z.number().int().min(1).max(64).default(8),
   /**
