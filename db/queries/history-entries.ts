@@ -8,7 +8,7 @@ export type HistoryEntry = Selectable<Tables["history_entry"]>;
 export async function insertEntries(
   db: Db,
   { chain, account }: HeldAccount,
-  entries: readonly Pick<HistoryEntry, "signature" | "slot" | "listed_after" | "urgent" | "due_at">[],
+  entries: readonly Pick<HistoryEntry, "signature" | "slot" | "listed_after" | "nonces" | "urgent" | "due_at">[],
 ): Promise<void> {
   if (entries.length === 0) return;
   await db
@@ -66,15 +66,15 @@ export async function takeEntries(
   return new Set(rows.map(({ signature }) => signature));
 }
 
-/** Stores why an entry could not be read or recorded, and when to retry. */
+/** Stores why an entry could not be read or recorded, and when to retry. `counts` says whether this was an attempt. */
 export async function recordEntryError(
   db: Db,
   { chain, account, signature }: Pick<HistoryEntry, "chain" | "account" | "signature">,
-  { error, dueAt }: { error: string; dueAt: Date },
+  { error, counts, dueAt }: { error: string; counts: boolean; dueAt: Date },
 ): Promise<void> {
   await db
     .updateTable("history_entry")
-    .set({ attempts_made: sql`attempts_made + 1`, last_error: error, due_at: dueAt })
+    .set({ attempts_made: sql`attempts_made + ${counts ? 1 : 0}`, last_error: error, due_at: dueAt })
     .where("chain", "=", chain)
     .where("account", "=", account)
     .where("signature", "=", signature)

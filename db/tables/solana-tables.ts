@@ -36,7 +36,8 @@ export type SolanaTables = {
     slot: number;
     /** When the listing before the one that found it began; null when there was none. */
     listed_after: Date | null;
-    /** The memo names a payment or payout of ours, so the transaction is read before others. */
+    /** The natural keys of payments and payouts of ours that the memo names, and whether there are any: it is read before others. */
+    nonces: string[];
     urgent: boolean;
     attempts_made: Generated<number>;
     due_at: Date;

@@ -28,14 +28,21 @@ const BEHIND_SLOTS = 10;
 /** Transactions that are recorded together, and concurrent calls. */
 const PART = 64;
 const CONCURRENCY = 16;
-/** Delay before an unreadable entry is read again, milliseconds. It doubles up to the maximum. */
+/** Delay before an unreadable entry is read again, and its maximum, up to which it doubles, milliseconds. */
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 10 * 60_000;
+/** The same for an entry that names a payment or payout of ours. */
+const MAX_URGENT_RETRY_MS = 60_000;
 
 /** Functions that book what the history shows. */
 type HistoryHandlers = Pick<BookingHandlers, "unsolicited" | "gas" | "rent">;
 
 type Account = { chain: SolanaChain; token: SolanaToken; held: HeldAccount; handlers: HistoryHandlers };
+/** `isReachable` is false when no endpoint answered the listing either: that entries cannot be read then says nothing about them. */
+type ListedAccount = Account & { isReachable: boolean };
+
+const isUnreachable = (error: unknown): error is ChainError =>
+  error instanceof ChainError && error.code === "rpc_unreachable";
 
 /**
  * Reads the final history of the treasury's token accounts, and records movements of transactions that are not ours. Lists
@@ -76,7 +83,8 @@ async function readAccount(deps: TransferDeps, account: Account): Promise<boolea
     };
     // Entries that are already listed are read even when the listing fails.
     const listed = await list().catch((error: unknown) => ({ error }));
-    const isRead = await readEntries(deps, account, async () => (await take()) !== undefined);
+    const isReachable = typeof listed === "boolean" || !isUnreachable(listed.error);
+    const isRead = await readEntries(deps, { ...account, isReachable }, async () => (await take()) !== undefined);
     if (typeof listed === "object") throw listed.error;
     return !listed || !isRead;
   } finally {
@@ -88,7 +96,11 @@ async function readAccount(deps: TransferDeps, account: Account): Promise<boolea
 const leaseEnd = (deps: TransferDeps) => new Date(deps.now().getTime() + LEASE_MS);
 
 /** Reads parts until nothing is due or the time limit is reached, no faster than the network's setting allows. */
-async function readEntries(deps: TransferDeps, account: Account, renew: () => Promise<boolean>): Promise<boolean> {
+async function readEntries(
+  deps: TransferDeps,
+  account: ListedAccount,
+  renew: () => Promise<boolean>,
+): Promise<boolean> {
   const { historyReadsPerSecond: perSecond } = account.chain.network;
   const limit = Math.min(PART, perSecond);
   const due = () => listDueEntries(deps.db, { ...account.held, now: deps.now(), limit });
@@ -111,7 +123,7 @@ type Read = { entry: HistoryEntry } & Found;
  * Reads entries concurrently and records them. An entry that cannot be read or recorded is retried later on its own. Throws
  * ChainError `rpc_unreachable` when no endpoint answered, without reading the rest. Entries that were read are recorded.
  */
-async function readPart(deps: TransferDeps, account: Account, entries: readonly HistoryEntry[]): Promise<void> {
+async function readPart(deps: TransferDeps, account: ListedAccount, entries: readonly HistoryEntry[]): Promise<void> {
   const reads: Read[] = [];
   const queue = [...entries];
   let unreachable: ChainError | undefined;
@@ -122,8 +134,8 @@ async function readPart(deps: TransferDeps, account: Account, entries: readonly 
         reads.push({ entry, ...found });
         continue;
       }
-      await postpone(deps, entry, found.error);
-      if (!(found.error instanceof ChainError && found.error.code === "rpc_unreachable")) continue;
+      await postpone(deps, entry, { error: found.error, counts: account.isReachable || !isUnreachable(found.error) });
+      if (!isUnreachable(found.error)) continue;
       unreachable = found.error;
       queue.splice(0);
     }
@@ -147,7 +159,7 @@ async function record(deps: TransferDeps, account: Account, reads: readonly Read
   try {
     await recordTogether(deps, account, reads);
   } catch (error) {
-    if (others.length === 0) return postpone(deps, first.entry, error);
+    if (others.length === 0) return postpone(deps, first.entry, { error, counts: true });
     for (const one of reads) await record(deps, account, [one]);
   }
 }
@@ -173,14 +185,18 @@ async function recordTogether(deps: TransferDeps, account: Account, reads: reado
   count();
 }
 
-/** Stores an entry's error with it and schedules its retry. Throws database errors. */
-async function postpone(deps: TransferDeps, entry: HistoryEntry, error: unknown): Promise<void> {
-  const { chain, account, signature, attempts_made: attemptsMade } = entry;
+/** Stores an entry's error with it and schedules its retry. The attempt counts only if `counts` says so. Throws database errors. */
+async function postpone(
+  deps: TransferDeps,
+  entry: HistoryEntry,
+  { error, counts }: { error: unknown; counts: boolean },
+): Promise<void> {
+  const { chain, account, signature, urgent } = entry;
+  const attemptsMade = entry.attempts_made + (counts ? 1 : 0);
   const text = cleanText(error instanceof Error ? `${error.name}: ${error.message}` : String(error), 200);
-  const wait = Math.min(FIRST_RETRY_MS * 2 ** attemptsMade, MAX_RETRY_MS);
-  await recordEntryError(deps.db, entry, { error: text, dueAt: new Date(deps.now().getTime() + wait) });
-  const facts = { chain, account, tx: signature, attemptsMade: attemptsMade + 1, err: error };
-  if (attemptsMade + 1 >= MAX_READ_ATTEMPTS)
-    deps.log.error(facts, "transaction of the treasury's history cannot be read");
+  const wait = Math.min(FIRST_RETRY_MS * 2 ** entry.attempts_made, urgent ? MAX_URGENT_RETRY_MS : MAX_RETRY_MS);
+  await recordEntryError(deps.db, entry, { error: text, counts, dueAt: new Date(deps.now().getTime() + wait) });
+  const facts = { chain, account, tx: signature, attemptsMade, err: error };
+  if (attemptsMade >= MAX_READ_ATTEMPTS) deps.log.error(facts, "transaction of the treasury's history cannot be read");
   else deps.log.warn(facts, "transaction of the treasury's history cannot be read now and is retried");
 }

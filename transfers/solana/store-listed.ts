@@ -33,26 +33,30 @@ export async function storePage(deps: TransferDeps, { held, listed, listedAfter,
     // The listings of two endpoints overlap, and what was read is not in the table any more.
     const observed = await listObservedHashes(db, { chain, all: landed });
     const fresh = landed.filter(({ signature }) => !own.has(signature) && !observed.has(signature));
-    const urgent = await listNamed(db, chain, fresh);
-    const entries = fresh.map(({ signature, slot }) => ({
-      signature,
-      slot,
-      listed_after: listedAfter,
-      urgent: urgent.has(signature),
-      due_at: deps.now(),
-    }));
+    const named = await listNamed(db, chain, fresh);
+    const entries = fresh.map(({ signature, slot }) => {
+      const nonces = named.get(signature) ?? [];
+      return { signature, slot, listed_after: listedAfter, nonces, urgent: nonces.length > 0, due_at: deps.now() };
+    });
     await insertEntries(db, held, entries);
     return true;
   });
 }
 
-/** Returns the transactions whose memo names a payment or payout of ours. Only the reading order depends on the memo. */
-async function listNamed(db: Db, chain: string, listed: readonly ListedTransaction[]): Promise<Set<string>> {
-  const named = listed.map(({ signature, memo }) => ({ signature, nonces: memo.match(NONCE) ?? [] }));
+/**
+ * Returns the natural keys of payments and payouts of ours that the memos of these transactions name. The reading order depends on
+ * them, and a payment that is named does not expire before the transaction is read.
+ */
+async function listNamed(
+  db: Db,
+  chain: string,
+  listed: readonly ListedTransaction[],
+): Promise<ReadonlyMap<string, string[]>> {
+  const named = listed.map(({ signature, memo }) => ({ signature, nonces: [...new Set(memo.match(NONCE))] }));
   const known = await keepKnownNonces(
     db,
     chain,
     named.flatMap(({ nonces }) => nonces),
   );
-  return new Set(named.filter(({ nonces }) => nonces.some((nonce) => known.has(nonce))).map((one) => one.signature));
+  return new Map(named.map(({ signature, nonces }) => [signature, nonces.filter((nonce) => known.has(nonce))]));
 }

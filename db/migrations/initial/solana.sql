@@ -30,6 +30,8 @@ create table history_entry (
   slot bigint not null,
   -- When the listing before the one that found it began. Everything final at that time is known without this entry.
   listed_after timestamptz,
+  -- Natural keys of payments and payouts of ours that its memo names. An entry that has some is urgent: it is read before others.
+  nonces text[] not null,
   urgent boolean not null,
   attempts_made integer not null default 0,
   due_at timestamptz not null,
@@ -37,6 +39,7 @@ create table history_entry (
   primary key (chain, account, signature),
   foreign key (chain, account) references account_cursor
 );
+create index history_entry_urgent on history_entry (chain) where urgent;
 create index history_entry_next on history_entry (chain, account, urgent desc, slot, signature);
 
 -- Accounts that our transactions created and whose rent we paid.

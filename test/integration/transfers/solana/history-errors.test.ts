@@ -1,11 +1,12 @@
 import { PublicKey } from "@solana/web3.js";
 import { expect, test } from "vitest";
-import { startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
+import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { readSystemStatus } from "../../../support/read-system-status.ts";
 import { makeListedFixture, payUnsolicited, waitFinalized } from "../../../support/solana-history.ts";
 import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
-import { fundSolanaBuyer, sendDust, startTestSolana } from "../../../support/test-solana.ts";
+import { fundSolanaBuyer, sendDust, sendTokens, startTestSolana } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 const solana = await startTestSolana();
@@ -74,4 +75,56 @@ test("an endpoint that has forgotten where the last listing ended duplicates not
   await some.watch();
   expect(await observations(some)).toEqual(before);
   expect(before.filter(({ transfer_id }) => transfer_id !== null)).toHaveLength(1);
+});
+
+test("a payment that an unreadable transaction names does not expire, others do, and it is paid once it can be read", async () => {
+  const poor = await startAlteringProxy({ target: solana.url });
+  const some = await startFixture([poor.url, poor.url]);
+  const expiresAt = new Date(Date.now() + 45_000);
+  const [paid, unpaid] = [await some.create(100n, { expiresAt }), await some.create(100n, { expiresAt })];
+  for (const paymentId of [paid, unpaid]) await some.offer(paymentId, buyer);
+  const { authorization_nonce: memo } = await some.db
+    .selectFrom("payment_option")
+    .select("authorization_nonce")
+    .where("payment_id", "=", paid)
+    .executeTakeFirstOrThrow();
+  const transfer = { from: buyer, to: treasuryOf(some), amount: 1_000_000n, memo };
+  await waitFinalized(solana, await sendTokens(solana, transfer));
+  expect(Date.now()).toBeLessThan(expiresAt.getTime());
+  const refusal = new RpcRefusal({ code: -32_603, message: "internal" });
+  poor.alter((method, _params, result) => (method === "getTransaction" ? refusal : result));
+  const attemptsMade = async () => (await entries(some))[0]?.attempts_made ?? 0;
+  while ((await attemptsMade()) < 8) {
+    await some.readHistory().catch(() => undefined);
+    some.clock.advance(60_000);
+  }
+  const isExpired = async (paymentId: string) => {
+    await some.watch().catch(() => undefined);
+    return (await expirePayment(some.deps, paymentId)).decided;
+  };
+  await waitFor(() => isExpired(unpaid), { within: 90_000 });
+  expect(await isExpired(paid)).toBe(false);
+  poor.alter(undefined);
+  some.clock.advance(60_000);
+  await some.watchUntilState(paid, "succeeded");
+  expect((await some.status(unpaid)).state).toBe("expired");
+});
+
+test("an attempt to read a transaction does not count while no endpoint answers any call", async () => {
+  const away = await startAlteringProxy({ target: solana.url });
+  const some = await startFixture([away.url, away.url]);
+  await waitFinalized(solana, ...(await sendDust(solana, treasuryOf(some), 1)));
+  const refusal = new RpcRefusal({ code: 0, message: "" }, 503);
+  away.alter((method, _params, result) => (method === "getTransaction" ? refusal : result));
+  await expect(some.readHistory()).rejects.toMatchObject({ code: "rpc_unreachable" });
+  expect(await entries(some)).toMatchObject([{ attempts_made: 1 }]);
+  away.alter(() => refusal);
+  some.clock.advance(5_000);
+  const [before] = await entries(some);
+  await expect(some.readHistory()).rejects.toMatchObject({ code: "rpc_unreachable" });
+  const [after] = await entries(some);
+  expect(after?.attempts_made).toBe(1);
+  expect(after?.due_at.getTime()).toBeGreaterThan(before?.due_at.getTime() ?? 0);
+  away.alter(undefined);
+  await some.watchUntil(async () => (await observations(some)).length === 1);
 });
