@@ -3,6 +3,7 @@ import { ConfigError, readMigrateConfig } from "../runtime/config.ts";
 import { describeBriefly, errorCode } from "../runtime/redaction.ts";
 import { dumpSchema } from "./dump-schema.ts";
 import { migrateDatabase } from "./migrate.ts";
+import type { BlockingSession } from "./migration-lock.ts";
 
 const help = `usage: node db/main.ts <command>
 
@@ -18,7 +19,11 @@ const notYet = new Set<string | number | undefined>(["ECONNREFUSED", "ENOTFOUND"
 /** Migrates the database. Waits a minute for a server that does not accept connections yet. */
 async function migrate(databaseUrl: string): Promise<string[]> {
   const onWait = (name: string) => console.error(`${name} waits for a long transaction to end and is retried`);
-  return pRetry(() => migrateDatabase(databaseUrl, { onWait }), {
+  const onBlocked = ({ pid, login, application, address }: BlockingSession) =>
+    console.error(
+      `migrate waits for session ${pid}, login ${login ?? "unknown"}, application ${application || "unknown"}, address ${address ?? "unknown"}`,
+    );
+  return pRetry(() => migrateDatabase(databaseUrl, { onWait, onBlocked }), {
     retries: 60,
     factor: 1,
     shouldRetry: ({ error }) => notYet.has(errorCode(error)),

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { applyGrants } from "./apply-grants.ts";
 import { buildIndexes, type ConcurrentIndexes } from "./concurrent-indexes.ts";
+import { type BlockingSession, MIGRATE_APPLICATION, whileLocked } from "./migration-lock.ts";
 import { migrationNames } from "./migration-names.ts";
 import { openDb } from "./open.ts";
 import {
@@ -33,6 +34,8 @@ export type Migrations = Readonly<Record<string, OurMigration>>;
 export type MigrateOptions = {
   /** Called when a migration has not got a lock in time and is going to be retried. */
   onWait?: ((migration: string) => void) | undefined;
+  /** Called with a session that the migration waits for: after five seconds, then each minute. */
+  onBlocked?: ((session: BlockingSession) => void) | undefined;
   /** The files of db/migrations when unset. */
   migrations?: Migrations;
 };
@@ -48,8 +51,6 @@ const LOCK_TIMEOUT_MS = 500;
 const LOCK_PAUSE_MS = 3_000;
 /** Attempts at one migration, about ten minutes; a transaction that stays open for longer needs an operator. */
 const LOCK_ATTEMPTS = 170;
-/** How often a replica that waits for another one's migration checks again, milliseconds. */
-const REPLICA_POLL_MS = 250;
 /** SQLSTATEs of a lock timeout and of a deadlock. */
 const LOCK_STATES = new Set<unknown>(["55P03", "40P01"]);
 
@@ -71,10 +72,10 @@ export async function readMigrations(): Promise<Migrations> {
  * transaction is then rolled back.
  * @param db a pool of at least two connections
  */
-async function migrate(db: Pool, { onWait, migrations }: MigrateOptions = {}): Promise<string[]> {
+async function migrate(db: Pool, { onWait, onBlocked, migrations }: MigrateOptions = {}): Promise<string[]> {
   const all = migrations ?? (await readMigrations());
   const release = highestVersion(Object.keys(all));
-  return whileLocked(db, async () => {
+  const run = async () => {
     const database = highestVersion(await readMigrationNames(db));
     const state = compareVersions(database, release);
     if (state === "newer") throw new SchemaTooNewError(describeRefusal(state, database, release));
@@ -88,26 +89,8 @@ async function migrate(db: Pool, { onWait, migrations }: MigrateOptions = {}): P
       .execute();
     await applyGrants(db);
     return ran;
-  });
-}
-
-/**
- * Runs `work` while no other replica runs it. A transaction of its own holds the lock and nothing else, so that a proxy
- * that assigns connections per transaction keeps it. A waiting replica polls, because a session that waited for the lock
- * would prevent a concurrent index build from finishing.
- */
-async function whileLocked<T>(db: Pool, work: () => Promise<T>): Promise<T> {
-  for (;;) {
-    const locked = await db.transaction().execute(async (trx) => {
-      const { rows } = await sql<{ acquired: boolean }>`
-        select pg_try_advisory_xact_lock(hashtextextended('migrate', 0)) as acquired`.execute(trx);
-      if (!rows[0]?.acquired) return undefined;
-      await sql`set local idle_in_transaction_session_timeout = 0`.execute(trx);
-      return { result: await work() };
-    });
-    if (locked) return locked.result;
-    await pause(REPLICA_POLL_MS);
-  }
+  };
+  return whileLocked(db, run, (session) => onBlocked?.(session));
 }
 
 async function migrateEach(db: Pool, all: Migrations, onWait: MigrateOptions["onWait"]): Promise<string[]> {
@@ -153,8 +136,14 @@ function mapValues<T, U>(record: Readonly<Record<string, T>>, change: (value: T)
 
 /** Does the same as `migrate` for a database URL. */
 export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<string[]> {
-  // No statement timeout: building an index on a large table takes long, and so does waiting for another replica.
-  const db = openDb(url, { max: 2, applicationName: "pay-migrate", statementTimeoutMs: 0 });
+  // No statement timeout: building an index on a large table takes long, and so does waiting for another replica. Its sessions
+  // hold the locks of migrations, so Postgres ends them a minute after their machine has vanished, and not after two hours.
+  const db = openDb(url, {
+    max: 2,
+    applicationName: MIGRATE_APPLICATION,
+    statementTimeoutMs: 0,
+    settings: { tcp_keepalives_idle: 30, tcp_keepalives_interval: 10, tcp_keepalives_count: 3 },
+  });
   try {
     return await migrate(db, options);
   } finally {

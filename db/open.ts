@@ -33,6 +33,8 @@ export type OpenOptions = {
   onLostConnection?: (error: Error) => void;
   /** Called once when a pooler does not pass prepared statements on, and the pool stops preparing them; for logs. */
   onUnpreparable?: (error: Error) => void;
+  /** Settings of Postgres with which each session begins. A pooler may refuse them. */
+  settings?: Readonly<Record<string, number>>;
   /** Also uses a standby, which is read-only. Otherwise a connection that reaches one is closed. */
   acceptsStandby?: boolean;
 };
@@ -56,6 +58,7 @@ export function openDb(
     // After the loss of a machine, TCP alone would wait for a quarter of an hour.
     ...(statementTimeoutMs > 0 ? { query_timeout: statementTimeoutMs + UNANSWERED_MS } : {}),
     idle_in_transaction_session_timeout: 15_000,
+    ...(options.settings ? { options: describeSettings(options.settings) } : {}),
     types,
     ...(options.acceptsStandby ? {} : { verify: refuseStandby }),
   });
@@ -76,6 +79,12 @@ export function openDb(
       waiting: pool.waitingCount,
     }),
   });
+}
+
+function describeSettings(settings: Readonly<Record<string, number>>): string {
+  return Object.entries(settings)
+    .map(([name, value]) => `-c ${name}=${value}`)
+    .join(" ");
 }
 
 /**

@@ -2,6 +2,7 @@ import { type Kysely, sql } from "kysely";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { type Migrations, migrateDatabase, type OurMigration, readMigrations } from "../../../db/migrate.ts";
+import type { BlockingSession } from "../../../db/migration-lock.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { createDatabase } from "../../support/test-database.ts";
@@ -38,6 +39,45 @@ async function isMigratorWaiting(url: string): Promise<boolean> {
   );
   return row?.["count"] === 1;
 }
+
+/** Kysely's lock of migrations (`LOCK_ID` of its adapter for Postgres). */
+const KYSELY_LOCK = "3853314791062309107";
+
+test.each([
+  ["the lock of migrations", "select pg_advisory_lock(hashtextextended('migrate', 0))", addColumn],
+  ["the lock of Kysely", `select pg_advisory_lock(${KYSELY_LOCK})`, addColumn],
+  ["a transaction on the table of a new index", "begin; lock table payment in row exclusive mode", addIndex],
+])("a migration that another session keeps waiting by %s names that session", async (_name, statement, planted) => {
+  const url = await createDatabase();
+  const reader = await openSession(url);
+  const { rows } = await reader.query("select pg_backend_pid() as pid, current_user as login");
+  await reader.query(statement);
+  const blocked: BlockingSession[] = [];
+  const began = performance.now();
+  const migrated = migrateDatabase(url, {
+    migrations: await plant(planted),
+    onBlocked: (session) => blocked.push(session),
+  });
+  await waitFor(() => blocked.length > 0, { within: 60_000, what: "the session that the migration waits for" });
+  expect(performance.now() - began).toBeGreaterThan(4_900);
+  expect(blocked).toEqual([{ ...rows[0], application: "", address: "127.0.0.1" }]);
+  await reader.end();
+  expect(await migrated).toEqual(["9999_planted"]);
+});
+
+test("Postgres ends the sessions of a migration a minute after their machine has vanished", async () => {
+  const url = await createDatabase();
+  const read = ["idle", "interval", "count"].map((name) => `current_setting('tcp_keepalives_${name}')`);
+  const settings: unknown[] = [];
+  const readSettings: OurMigration = {
+    up: async (db: Kysely<unknown>) => {
+      const { rows } = await sql.raw<object>(`select array[${read.join(", ")}] as seconds`).execute(db);
+      settings.push(...rows);
+    },
+  };
+  await migrateDatabase(url, { migrations: await plant(readSettings) });
+  expect(settings).toEqual([{ seconds: ["30", "10", "3"] }]);
+});
 
 const readIndex = async (url: string) =>
   (
