@@ -3,7 +3,7 @@ import type { Metrics } from "../runtime/metrics.ts";
 import type { EvmNetwork, Network } from "../runtime/networks/read-networks.ts";
 import type { AssetId } from "./caip.ts";
 import type { FeedState } from "./evm/price-feeds.ts";
-import type { FinalTransaction } from "./final-transaction.ts";
+import type { FinalReading, FinalTransaction } from "./final-transaction.ts";
 import type { Chain } from "./open-chains.ts";
 import type { PayoutSigner, UnsignedPayout } from "./payout-signer.ts";
 import type { KeyReaders } from "./signers/open-key-source.ts";
@@ -99,14 +99,11 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   openPayoutSigner(chain: C, readers: KeyReaders): Promise<PayoutSigner>;
   /** Returns the call with which any account submits a signed payout. Throws on chains where payouts are not signed so. */
   encodePayout(chain: C, payout: UnsignedPayout, signature: Hex): { to: Hex; data: Hex };
-  /**
-   * Reads transactions by hash. `signed` has the signed bytes of some of them, supplied by any caller; only Solana uses them.
-   * Throws ChainError when the chain cannot be read.
-   */
+  /** Reads transactions by hash. Throws ChainError when the chain cannot be read. */
   readFinalMovements(
     chain: C,
     hashes: readonly string[],
-    signed?: ReadonlyMap<string, Uint8Array>,
+    reading?: FinalReading,
   ): Promise<ReadonlyMap<string, FinalTransaction>>;
   /** Returns the same chain with another treasury of the deployment, for reading its movements and balances. */
   withTreasury(chain: C, treasury: string): C;

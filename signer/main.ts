@@ -13,6 +13,7 @@ import { repeatEvery } from "../runtime/repeat.ts";
 import { createShutdown, installSignals } from "../runtime/shutdown.ts";
 import { failToStart } from "../runtime/start-failure.ts";
 import { startTracing } from "../runtime/tracing/start-tracing.ts";
+import { agreeDeposits } from "./agree-deposits.ts";
 import { applyDueClaims, countHeld } from "./apply-due-claims.ts";
 import { runAuditCommand } from "./audit/audit-command.ts";
 import { machineActor } from "./audit/entries.ts";
@@ -45,6 +46,9 @@ const DRAIN_MS = 20_000;
 
 /** Interval between reads of the treasury's balances for metrics, milliseconds. */
 const HOT_BALANCES_EVERY_MS = 60_000;
+
+/** Interval at which deposits that one endpoint has shown are read from a second one, milliseconds. */
+const AGREE_EVERY_MS = 60_000;
 
 /** Interval at which rows are sealed, days of the audit log end, and their heads are exported, milliseconds. */
 const AUDIT_EVERY_MS = 60_000;
@@ -119,6 +123,10 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   shutdown.onClose(
     "hot balances",
     repeatEvery(HOT_BALANCES_EVERY_MS, () => readHotBalances(deps)),
+  );
+  shutdown.onClose(
+    "deposits",
+    repeatEvery(AGREE_EVERY_MS, () => agreeDeposits(deps)),
   );
   const server = await startServer(deps, readListen(config));
   shutdown.onClose("server", () => server.close(), { timeoutMs: DRAIN_MS });

@@ -1,4 +1,4 @@
-import type { FinalTransaction } from "../chains/final-transaction.ts";
+import type { FinalReading, FinalTransaction } from "../chains/final-transaction.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import type { SignerDeps } from "./signer-deps.ts";
@@ -8,18 +8,18 @@ const CONCURRENCY = 8;
 
 /**
  * Reads transactions from the signer's own endpoints, together, and each alone when that fails: a hash that no endpoint can
- * answer must not hold up the others. `signed` has signed bytes as workers claim them (see the driver). Leaves out the
+ * answer must not hold up the others. Leaves out the
  * transactions that cannot be read. Stops when several in a row cannot, because the endpoints are down then.
  */
 export async function readTransactions(
   { log }: Pick<SignerDeps, "log">,
   chain: Chain,
   hashes: readonly string[],
-  signed: ReadonlyMap<string, Uint8Array> = new Map(),
+  reading: FinalReading = {},
 ): Promise<ReadonlyMap<string, FinalTransaction>> {
   const read = async (some: readonly string[]) => {
     try {
-      return await getChainDriver(chain.chain).readFinalMovements(chain, some, signed);
+      return await getChainDriver(chain.chain).readFinalMovements(chain, some, reading);
     } catch (err) {
       log.warn({ err, chain: chain.chain, hashes: some.slice(0, CONCURRENCY) }, "transactions cannot be read");
       return undefined;

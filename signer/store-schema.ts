@@ -16,6 +16,20 @@ const tables: Readonly<Record<string, string>> = {
     merchant_total text not null,
     verified_at integer not null,
     unique (chain, tx_hash, log_index)`,
+  // A deposit that was recorded when one endpoint had shown it, because its amount is below `agreementThreshold`. `treasury` received it.
+  // `lone_total`: the sum of the asset's lone deposits up to this row.
+  lone_deposit: `
+    id integer primary key,
+    deposit_id integer not null unique references deposit (id),
+    treasury text not null,
+    asset text not null,
+    lone_total text not null`,
+  // Two endpoints have shown all lone deposits of the asset up to this one.
+  deposit_agreement: `
+    id integer primary key,
+    asset text not null,
+    lone_id integer not null references lone_deposit (id),
+    at integer not null`,
   // How amounts of an asset count, as the networks file had it; the newest row of an asset counts. The file may lose the asset, and
   // its payouts must still count.
   asset: `
@@ -176,6 +190,8 @@ const indexes = `
   create index if not exists asset_asset on asset (asset, id);
   create index if not exists deposit_merchant on deposit (merchant_id, asset, id);
   create index if not exists deposit_payment on deposit (payment_id, asset);
+  create index if not exists lone_deposit_asset on lone_deposit (asset, id);
+  create index if not exists deposit_agreement_asset on deposit_agreement (asset, id);
   create index if not exists payout_nonce on payout (nonce, asset);
   create index if not exists payout_merchant on payout (merchant_id, asset, id);
   create index if not exists payout_merchant_time on payout (merchant_id, asset, signed_at);

@@ -1,7 +1,9 @@
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
-import type { FinalTransaction } from "../chains/final-transaction.ts";
+import { readAgreementThreshold } from "../chains/endpoint-agreement.ts";
+import type { FinalReading, FinalTransaction } from "../chains/final-transaction.ts";
 import { deriveNonce, paymentKey, returnKey } from "../chains/natural-key.ts";
 import type { Chain } from "../chains/open-chains.ts";
+import { insertLone, sumLone } from "./lone-deposits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { DepositClaim, DepositResult, Refused } from "./protocol.ts";
 import { readTransactions } from "./read-transactions.ts";
@@ -12,8 +14,15 @@ import type { SignerDeps } from "./signer-deps.ts";
 import { inStoreTransaction } from "./store.ts";
 
 type Deps = Pick<SignerDeps, "store" | "chains" | "checkChain" | "deployment" | "log" | "metrics" | "now">;
-/** A deposit that the chain shows, and the treasury that received it. */
-type Checked = { ok: true; deposit: Deposit; treasury: string } | Refused;
+/**
+ * A deposit that the chain shows, and the treasury that received it. `isLone`: one endpoint has shown it, and a second one has to show it
+ * later.
+ */
+type Checked = { ok: true; deposit: Deposit; treasury: string; isLone: boolean } | Refused;
+
+type Agree = NonNullable<FinalReading["agree"]>;
+
+const TOO_MANY = "deposits that only one endpoint has shown reach the sum that needs two";
 
 /** Deposits that are read and recorded together: a claim that ends early has recorded its first ones. */
 const PART = 100;
@@ -47,7 +56,7 @@ export async function readDeposits(deps: Deps, claims: readonly DepositClaim[]):
   for (const [id, some] of Map.groupBy(open, ({ asset }) => chainOfAsset(asset)))
     for (const part of splitByTransaction(some)) {
       record();
-      read = await checkOnChain(deps, id, part);
+      read = await readPart(deps, id, part);
       // The endpoints are down: the next parts would wait for them too.
       if (read.values().every((result) => !result.ok && result.reason === "chain_unavailable")) break;
     }
@@ -96,13 +105,20 @@ function recordVerified(
   inStoreTransaction(deps.store, () => {
     const isOpen = findOpenTreasuries(deps, new Set(verified.map(({ deposit }) => deposit.chain)));
     const findRecorded = openRecords(deps);
-    const deposits = verified.flatMap(({ claim, deposit, treasury }): Deposit[] => {
-      const refused = isOpen(deposit.chain, treasury) ? undefined : refuse("treasury_retired");
-      const recorded = refused ?? findRecorded(claim);
-      if (recorded) results.set(claim, recorded);
-      return recorded ? [] : [deposit];
+    const fits = openRoom(deps);
+    const added = verified.filter((one) => {
+      const refused = isOpen(one.deposit.chain, one.treasury) ? undefined : refuse("treasury_retired");
+      // Others may have been recorded since the chain was read.
+      const recorded = refused ?? findRecorded(one.claim) ?? (fits(one) ? undefined : refuse("not_final", TOO_MANY));
+      if (recorded) results.set(one.claim, recorded);
+      return !recorded;
     });
+    const deposits = added.map(({ deposit }) => deposit);
     insertDeposits(deps.store, deposits, deps.now());
+    insertLone(
+      deps.store,
+      added.filter(({ isLone }) => isLone),
+    );
   });
   return results;
 }
@@ -139,10 +155,46 @@ function openRecords({ store, deployment }: Deps): (claim: DepositClaim) => Depo
   };
 }
 
+/**
+ * Returns a function that tells whether a deposit may be recorded: the sum of an asset's deposits that one endpoint has shown stays below
+ * the amount that needs two, however many deposits, requests and merchants it comes from. A deposit that two have shown always may.
+ */
+function openRoom({ store, chains }: Deps) {
+  const sums = new Map<string, bigint>();
+  return ({ deposit: { chain: id, asset, amount }, isLone }: Extract<Checked, { ok: true }>): boolean => {
+    const chain = chains.get(id);
+    const threshold = chain && findThreshold(chain, asset);
+    if (!isLone || threshold === undefined) return true;
+    const sum = (sums.get(asset) ?? sumLone(store, asset)) + amount;
+    if (sum >= threshold) return false;
+    sums.set(asset, sum);
+    return true;
+  };
+}
+
+function findThreshold(chain: Chain, asset: string): bigint | undefined {
+  const token = chain.tokens.get(asset);
+  return token && readAgreementThreshold(chain.network, token);
+}
+
+/** Reads claims from one endpoint, and those that do not fit into what one endpoint may show from two. */
+async function readPart(
+  deps: Deps,
+  id: string,
+  claims: readonly DepositClaim[],
+): Promise<ReadonlyMap<DepositClaim, Checked>> {
+  const checked = await checkOnChain(deps, id, claims, "large");
+  const fits = openRoom(deps);
+  const others = [...checked].filter(([, one]) => one.ok && !fits(one)).map(([claim]) => claim);
+  if (others.length === 0) return checked;
+  return new Map([...checked, ...(await checkOnChain(deps, id, others, "all"))]);
+}
+
 async function checkOnChain(
   deps: Deps,
   id: string,
   claims: readonly DepositClaim[],
+  agree: Agree,
 ): Promise<ReadonlyMap<DepositClaim, Checked>> {
   const chain = deps.chains.get(id);
   if (!chain) {
@@ -156,9 +208,9 @@ async function checkOnChain(
   for (const one of refused ? [] : treasuries) {
     const open = claims.filter((claim) => !checked.has(claim));
     const hashes = [...new Set(open.map(({ txHash }) => txHash))];
-    const transactions = await readTransactions(deps, one, hashes, listSignedBytes(open));
+    const transactions = await readTransactions(deps, one, hashes, { signed: listSignedBytes(open), agree });
     for (const claim of open) {
-      const result = checkClaim(deps, one, claim, transactions.get(claim.txHash));
+      const result = checkClaim(deps, one, { claim, agree }, transactions.get(claim.txHash));
       if (result) checked.set(claim, result);
     }
   }
@@ -177,12 +229,12 @@ function listSignedBytes(claims: readonly DepositClaim[]): ReadonlyMap<string, U
 
 /**
  * Compares a claim with its transaction, which is undefined if it could not be read. Returns undefined if the transaction moves
- * nothing into the treasury there. Pure.
+ * nothing into the treasury there. `agree`: how the transaction was read. Pure.
  */
-function checkClaim(
+export function checkClaim(
   { deployment }: Pick<Deps, "deployment">,
   chain: Chain,
-  claim: DepositClaim,
+  { claim, agree }: { claim: DepositClaim; agree: Agree },
   transaction: FinalTransaction | undefined,
 ): Checked | undefined {
   if (transaction === undefined) return refuse("chain_unavailable");
@@ -202,5 +254,8 @@ function checkClaim(
   const payer = canonicalAddress(chain.chain, movement.payer);
   const { amount, blockNumber } = movement;
   const deposit = { chain: chain.chain, txHash, logIndex, asset, amount, payer, merchantId, paymentId, blockNumber };
-  return { ok: true, deposit, treasury };
+  const threshold = findThreshold(chain, asset);
+  // A transaction with a large amount was read from two endpoints in any case.
+  const isLone = agree === "large" && threshold !== undefined && amount < threshold;
+  return { ok: true, deposit, treasury, isLone };
 }

@@ -1,7 +1,7 @@
 import { isHash } from "viem";
 import { readAgreementThreshold } from "../endpoint-agreement.ts";
 import { isTransientChainError } from "../errors.ts";
-import type { FinalTransaction } from "../final-transaction.ts";
+import type { FinalReading, FinalTransaction } from "../final-transaction.ts";
 import type { EvmMovement } from "../token-movement.ts";
 import { readReceipt } from "./evm-broadcast.ts";
 import type { Rpc } from "./evm-rpc.ts";
@@ -14,20 +14,21 @@ const CONCURRENT_RECEIPTS = 8;
 
 /**
  * Reads transactions by hash, with the natural keys of their movements. All are read from one endpoint. A transaction that
- * moves a large amount into the treasury (`agreementThreshold`) is final only when a second endpoint shows the same. Throws
- * ChainError when no endpoint answers.
+ * moves a large amount into the treasury (`agreementThreshold`), or any amount if `agree` says so, is final only when a
+ * second endpoint shows the same. Throws ChainError when no endpoint answers.
  */
 export async function readFinalMovements(
   chain: EvmChain,
   hashes: readonly string[],
+  { agree = "large" }: FinalReading = {},
 ): Promise<ReadonlyMap<string, FinalTransaction>> {
   const { by, value: found } = await chain.readFromOneEndpoint((rpc) => readAll(chain, rpc, hashes));
-  const large = [...found].filter(([, one]) => one.state === "final" && isLarge(chain, one.movements));
-  if (large.length === 0) return found;
+  const shared = [...found].filter(([, one]) => one.state === "final" && needsSecond(chain, one.movements, agree));
+  if (shared.length === 0) return found;
   const others = chain.endpoints.filter(({ name }) => name !== by);
   const agreed = new Set<string>();
   for (const { rpc } of others) {
-    const open = large.filter(([hash]) => !agreed.has(hash));
+    const open = shared.filter(([hash]) => !agreed.has(hash));
     if (open.length === 0) break;
     const second = await readAll(
       chain,
@@ -42,7 +43,7 @@ export async function readFinalMovements(
   return new Map([...found].map(([hash, one]) => [hash, mustAgree(hash) ? { state: "not_final" } : one]));
 
   function mustAgree(hash: string): boolean {
-    return large.some(([name]) => name === hash) && !agreed.has(hash);
+    return shared.some(([name]) => name === hash) && !agreed.has(hash);
   }
 }
 
@@ -95,12 +96,16 @@ function isPush(chain: EvmChain, { token, receiver }: EvmMovement): boolean {
   return receiver === chain.treasury && tokenAt(chain, token)?.kind === "push";
 }
 
-/** Returns true if the networks file requires a second endpoint for one of these movements. */
-function isLarge(chain: EvmChain, movements: readonly { token: string; receiver: string; amount: bigint }[]): boolean {
+/** Returns true if a second endpoint must show one of these movements. */
+function needsSecond(
+  chain: EvmChain,
+  movements: readonly { token: string; receiver: string; amount: bigint }[],
+  agree: "large" | "all",
+): boolean {
   return movements.some(({ token, receiver, amount }) => {
     const known = tokenAt(chain, token);
     const threshold = known && readAgreementThreshold(chain.network, known);
-    return receiver === chain.treasury && threshold !== undefined && amount >= threshold;
+    return receiver === chain.treasury && threshold !== undefined && (agree === "all" || amount >= threshold);
   });
 }
 

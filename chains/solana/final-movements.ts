@@ -1,12 +1,12 @@
 import type { VersionedTransactionResponse } from "@solana/web3.js";
 import { readAgreementThreshold } from "../endpoint-agreement.ts";
-import type { FinalTransaction } from "../final-transaction.ts";
+import type { FinalReading, FinalTransaction } from "../final-transaction.ts";
 import type { TokenMovement } from "../token-movement.ts";
 import { isSignature } from "./ed25519-keys.ts";
 import type { SolanaChain, SolanaToken } from "./open-solana-chain.ts";
 import { readStatuses } from "./signature-statuses.ts";
 import { readSignedPayment, type SignedPayment } from "./signed-payment.ts";
-import { listSignatures } from "./transaction-history.ts";
+import { askSignatures, type ListedTransaction, listSignatures } from "./transaction-history.ts";
 import { readMovements } from "./treasury-movements.ts";
 
 /** Transactions that are read at the same time. */
@@ -16,20 +16,20 @@ const ENTRIES_PER_TRANSACTION = 128;
 
 /**
  * Reads transactions by signature, with the memos of their movements. A transaction that moves a large amount into the
- * treasury (`agreementThreshold`) is final only when a second endpoint shows the same. Payments whose signed bytes the
- * caller supplies are looked for in the treasury's history, which costs one call for many. Throws ChainError when no
- * endpoint answers.
+ * treasury (`agreementThreshold`), or any amount if `agree` says so, is final only when a second endpoint shows the same. Payments
+ * whose signed bytes the caller supplies are looked for in the treasury's history, which costs one call for many, or one of each
+ * endpoint. Throws ChainError when no endpoint answers.
  */
 export async function readFinalMovements(
   chain: SolanaChain,
   hashes: readonly string[],
-  signed: ReadonlyMap<string, Uint8Array> = new Map(),
+  { signed = new Map(), agree = "large" }: FinalReading = {},
 ): Promise<ReadonlyMap<string, FinalTransaction>> {
-  const found = await listPayments(chain, hashes, signed);
+  const found = await listPayments(chain, hashes, { signed, agree });
   const open = hashes.filter((hash) => !found.has(hash));
   for (let first = 0; first < open.length; first += CONCURRENCY) {
     const some = open.slice(first, first + CONCURRENCY);
-    const read = await Promise.all(some.map((hash) => readOne(chain, hash)));
+    const read = await Promise.all(some.map((hash) => readOne(chain, hash, agree)));
     for (const [index, hash] of some.entries()) found.set(hash, read[index] ?? { state: "not_found" });
   }
   return found;
@@ -43,16 +43,22 @@ export async function readFinalMovements(
 async function listPayments(
   chain: SolanaChain,
   hashes: readonly string[],
-  signed: ReadonlyMap<string, Uint8Array>,
+  { signed, agree }: Required<FinalReading>,
 ): Promise<Map<string, FinalTransaction>> {
   const payments = hashes.flatMap((hash): SignedPayment[] => {
     const bytes = signed.get(hash);
     const payment = bytes && readSignedPayment(chain, hash, bytes);
-    return payment && !isLarge(chain, [payment.movement]) ? [payment] : [];
+    return payment && !needsSecond(chain, [payment.movement], "large") ? [payment] : [];
   });
   const found = new Map<string, FinalTransaction>();
   for (const [{ treasuryAccount }, some] of Map.groupBy(payments, ({ token }) => token)) {
-    const slots = await findListed(chain, treasuryAccount, new Set(some.map(({ movement }) => movement.txHash)));
+    const wanted = new Set(some.map(({ movement }) => movement.txHash));
+    const isShared = needsSecond(
+      chain,
+      some.map(({ movement }) => movement),
+      agree,
+    );
+    const slots = await (isShared ? findListedTwice : findListed)(chain, treasuryAccount, wanted);
     for (const { movement } of some) {
       const slot = slots.get(movement.txHash);
       if (slot === undefined) continue;
@@ -67,16 +73,38 @@ async function listPayments(
  * Looks for transactions in the newest history of an account, and returns the slots of those that have succeeded. Leaves out
  * those that lie too far back.
  */
-async function findListed(
+function findListed(
   chain: SolanaChain,
   account: string,
   wanted: ReadonlySet<string>,
+): Promise<Map<string, number>> {
+  return search(wanted, (page) => listSignatures(chain, { ...page, account, depth: chain.network.finality }));
+}
+
+/** Returns the slots of those transactions that two endpoints list in the same slot. */
+async function findListedTwice(
+  chain: SolanaChain,
+  account: string,
+  wanted: ReadonlySet<string>,
+): Promise<Map<string, number>> {
+  const depth = chain.network.finality;
+  const answers = await chain.rpc.queryAvailable("getSignaturesForAddress", (_connection, call) =>
+    search(wanted, (page) => askSignatures(call, { ...page, account, depth })),
+  );
+  const counts = (hash: string, slot: number) => answers.filter(({ answer }) => answer.get(hash) === slot).length;
+  const listed = answers.flatMap(({ answer }) => [...answer]);
+  return new Map(listed.filter(([hash, slot]) => counts(hash, slot) >= 2));
+}
+
+async function search(
+  wanted: ReadonlySet<string>,
+  list: (page: { before: string | undefined; limit: number }) => Promise<ListedTransaction[]>,
 ): Promise<Map<string, number>> {
   const slots = new Map<string, number>();
   // Reading a single transaction costs one call too.
   let left = wanted.size > 1 ? wanted.size * ENTRIES_PER_TRANSACTION : 0;
   for (let before: string | undefined; left > 0 && slots.size < wanted.size; ) {
-    const page = await listSignatures(chain, { account, before, limit: left, depth: chain.network.finality });
+    const page = await list({ before, limit: left });
     for (const { signature, slot, failed } of page) if (wanted.has(signature) && !failed) slots.set(signature, slot);
     before = page.at(-1)?.signature;
     left = before === undefined ? 0 : left - page.length;
@@ -84,13 +112,13 @@ async function findListed(
   return slots;
 }
 
-async function readOne(chain: SolanaChain, hash: string): Promise<FinalTransaction> {
+async function readOne(chain: SolanaChain, hash: string, agree: "large" | "all"): Promise<FinalTransaction> {
   if (!isSignature(hash)) return { state: "not_found" };
   const options = { commitment: chain.network.finality, maxSupportedTransactionVersion: 0 } as const;
   const shown = await chain.rpc.ask("getTransaction", (connection) => connection.getTransaction(hash, options));
   if (!shown) return { state: (await isKnown(chain, hash)) ? "not_final" : "not_found" };
   const movements = listMovements(chain, hash, shown);
-  if (!isLarge(chain, movements)) return { state: "final", movements };
+  if (!needsSecond(chain, movements, agree)) return { state: "final", movements };
   const all = await chain.rpc.queryAvailable("getTransaction", (connection) =>
     connection.getTransaction(hash, options),
   );
@@ -128,15 +156,16 @@ export function listTokenMovements(
   }));
 }
 
-/** Returns true if the networks file requires a second endpoint for one of these movements. */
-function isLarge(
+/** Returns true if a second endpoint must show one of these movements. */
+function needsSecond(
   chain: SolanaChain,
   movements: readonly Pick<TokenMovement, "token" | "receiver" | "amount">[],
+  agree: "large" | "all",
 ): boolean {
   return movements.some(({ token: mint, receiver, amount }) => {
     const token = [...chain.tokens.values()].find((one) => one.token === mint);
     const threshold = token && readAgreementThreshold(chain.network, token);
-    return receiver === chain.treasury && threshold !== undefined && amount >= threshold;
+    return receiver === chain.treasury && threshold !== undefined && (agree === "all" || amount >= threshold);
   });
 }
 

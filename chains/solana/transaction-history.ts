@@ -80,7 +80,8 @@ export async function listSignaturesOfEach(
   return { shown, answered: answers.length };
 }
 
-async function askSignatures(call: Call, args: PageArgs): Promise<ListedTransaction[]> {
+/** Returns a page as `listSignatures` does, from one endpoint. */
+export async function askSignatures(call: Call, args: PageArgs): Promise<ListedTransaction[]> {
   const { account, until, before, atSlot, limit = PAGE, depth = "finalized" } = args;
   // JSON leaves out what is undefined.
   const bounds = { until, before, minContextSlot: atSlot, limit: Math.min(PAGE, limit), commitment: depth };

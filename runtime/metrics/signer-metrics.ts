@@ -11,6 +11,10 @@ export const createSignerMetrics = ({ counter, gauge, histogram, systemGauge }: 
   signerDeposits: counter("pay_signer_deposits_total", "Deposits that the signer was asked to verify, by result", [
     "result",
   ]),
+  signerLoneAgeSeconds: gauge(
+    "pay_signer_lone_deposit_age_seconds",
+    "Age of the oldest deposit that one endpoint has shown to the signer and no second one; 0 when there is none",
+  ),
   signerRequestSeconds: histogram(
     "pay_signer_request_seconds",
     "Time in which the signer answered a request",

@@ -4,7 +4,14 @@ import { inStoreTransaction, type Store } from "../store.ts";
 import { appendEntry, ownActor } from "./entries.ts";
 
 /** The tables that have a row for each payment or payout. An entry of the log seals many rows at once. */
-export const sealedTables = ["deposit", "payout", "payout_transaction", "closed_marker"] as const;
+export const sealedTables = [
+  "deposit",
+  "lone_deposit",
+  "deposit_agreement",
+  "payout",
+  "payout_transaction",
+  "closed_marker",
+] as const;
 type SealedTable = (typeof sealedTables)[number];
 
 /** The last row of a table that is sealed; the hash covers the table from its first row up to this one. */

@@ -1,0 +1,72 @@
+import { readAgreementThreshold } from "../chains/endpoint-agreement.ts";
+import { getChainDriver } from "../chains/find-chain-driver.ts";
+import type { Chain } from "../chains/open-chains.ts";
+import { insertAgreement, type LoneDeposit, listLone, listLoneAssets } from "./lone-deposits.ts";
+import { chainOfAsset } from "./payout-nonce.ts";
+import { readTransactions } from "./read-transactions.ts";
+import type { SignerDeps } from "./signer-deps.ts";
+import { checkClaim } from "./verify-deposits.ts";
+
+/** Deposits that are read together. */
+const PART = 100;
+
+type Deps = Pick<SignerDeps, "store" | "chains" | "deployment" | "log" | "metrics" | "now">;
+
+/**
+ * Reads the deposits that one endpoint has shown from a second one, the oldest of each asset first, up to the first one that
+ * two endpoints do not show. Sets the age of the oldest one that is left, for metrics. Never throws.
+ */
+export async function agreeDeposits(deps: Deps): Promise<void> {
+  const left: LoneDeposit[] = [];
+  for (const asset of listLoneAssets(deps.store)) {
+    const chain = deps.chains.get(chainOfAsset(asset));
+    const token = chain?.tokens.get(asset);
+    // Those of an asset or an endpoint that the networks file has no more stay as they are.
+    if (!chain || !token || readAgreementThreshold(chain.network, token) === undefined) continue;
+    try {
+      const open = await agreeAsset(deps, chain, asset);
+      if (open) left.push(open);
+    } catch (err) {
+      deps.log.error({ err, asset }, "deposits cannot be read from a second endpoint");
+      left.push(...listLone(deps.store, { asset, limit: 1 }));
+    }
+  }
+  const now = deps.now().getTime();
+  const ages = left.map(({ recordedAt }) => (now - recordedAt) / 1_000);
+  deps.metrics.signerLoneAgeSeconds.set(Math.max(0, ...ages));
+}
+
+/** Returns the first deposit of the asset that two endpoints do not show; undefined if they show all. */
+async function agreeAsset(deps: Deps, chain: Chain, asset: string): Promise<LoneDeposit | undefined> {
+  for (;;) {
+    const lone = listLone(deps.store, { asset, limit: PART });
+    const shown = await findShown(deps, chain, lone);
+    const open = lone.find((one) => !shown.has(one));
+    const last = lone[(open === undefined ? lone.length : lone.indexOf(open)) - 1];
+    if (last) insertAgreement(deps.store, last, deps.now());
+    if (open) {
+      const { txHash, logIndex, amount, merchantId } = open;
+      const named = { asset, txHash, logIndex, amount: String(amount), merchantId };
+      deps.log.warn(named, "a deposit that one endpoint has shown is not shown by two");
+      return open;
+    }
+    if (lone.length < PART) return undefined;
+  }
+}
+
+/** Returns those of the deposits that two endpoints show as they are recorded. */
+async function findShown(deps: Deps, chain: Chain, lone: readonly LoneDeposit[]): Promise<Set<LoneDeposit>> {
+  const shown = new Set<LoneDeposit>();
+  for (const [treasury, some] of Map.groupBy(lone, (one) => one.treasury)) {
+    // The treasury may have been replaced since.
+    const of = treasury === chain.treasury ? chain : getChainDriver(chain.chain).withTreasury(chain, treasury);
+    const hashes = [...new Set(some.map(({ txHash }) => txHash))];
+    const transactions = await readTransactions(deps, of, hashes, { agree: "all" });
+    for (const one of some) {
+      const checked = checkClaim(deps, of, { claim: one, agree: "all" }, transactions.get(one.txHash));
+      const isSame = checked?.ok && checked.deposit.amount === one.amount && checked.deposit.payer === one.payer;
+      if (isSame) shown.add(one);
+    }
+  }
+  return shown;
+}
