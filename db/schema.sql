@@ -1038,6 +1038,7 @@ create table webhook_endpoint (
   previous_until timestamp with time zone,
   failing_since timestamp with time zone,
   failed_at timestamp with time zone,
+  slow_until timestamp with time zone,
   disabled_at timestamp with time zone,
   disabled_reason text,
   owner text,

@@ -162,6 +162,14 @@ const jobs = {
     // Counts endpoints, not events: each job mostly waits for the merchant's server.
     concurrency: 64,
   }),
+  // Endpoints that take seconds or hang, which the others must not wait for.
+  "deliver-slow-webhook": job({
+    data: endpointRef,
+    subject: (d) => d.endpointId,
+    attempts: 8,
+    backoffMs: 1_000,
+    concurrency: 64,
+  }),
   "move-excess": job({
     data: reconcileRef,
     subject: (d) => `${d.chain.replaceAll(":", "-")}-${d.at}`,

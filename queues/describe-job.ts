@@ -13,6 +13,7 @@ type Part<N extends QueueName> = {
 const ofChain = { rows: () => [], topic: ({ chain }: { chain: string }) => chain };
 const ofTick = { rows: () => [] };
 const ofTransfer = { rows: ({ transferId }: { transferId: string }) => [transferId] };
+const ofEndpoint = { rows: () => [], topic: ({ endpointId }: { endpointId: string }) => endpointId };
 const ofAttempts = { rows: ({ attemptIds }: { attemptIds: readonly string[] }) => attemptIds };
 
 /** A new queue does not compile until it has an entry. */
@@ -28,7 +29,8 @@ const parts: { readonly [N in QueueName]: Part<N> } = {
   settle: { component: "payouts", rows: ({ settlementIds }) => settlementIds },
   refund: { component: "refunds", rows: ({ refundIds }) => refundIds },
   reconcile: { component: "reconciliation", ...ofChain },
-  "deliver-webhook": { component: "webhooks", rows: () => [], topic: ({ endpointId }) => endpointId },
+  "deliver-webhook": { component: "webhooks", ...ofEndpoint },
+  "deliver-slow-webhook": { component: "webhooks", ...ofEndpoint },
   "move-excess": { component: "hot balance", ...ofChain },
   "sum-payments": { component: "sums of payments", ...ofTick },
   "check-pages": { component: "check of the buyers' pages", ...ofTick },

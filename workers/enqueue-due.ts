@@ -51,11 +51,14 @@ const parts: readonly ((deps: SweepDeps) => Promise<void>)[] = [
   async (deps) => {
     const endpoints = await takeDueWork(deps, "endpoints");
     // New events enqueue no job themselves. The sweep enqueues their endpoints, so a find here is normal.
-    await deps.enqueue(
-      "deliver-webhook",
-      endpoints.map(({ id, retry }) => ({ data: { endpointId: id }, retry })),
-    );
-    countFound(deps, "deliver-webhook", endpoints.filter(({ lost }) => lost).length);
+    for (const queue of ["deliver-webhook", "deliver-slow-webhook"] as const) {
+      const due = endpoints.filter(({ slow }) => slow === (queue === "deliver-slow-webhook"));
+      await deps.enqueue(
+        queue,
+        due.map(({ id, retry }) => ({ data: { endpointId: id }, retry })),
+      );
+      countFound(deps, queue, due.filter(({ lost }) => lost).length);
+    }
   },
   // After the jobs, which must not wait for a payout of thousands of payments.
   writeSettledEventParts,

@@ -87,6 +87,9 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     };
   };
 
+  const deliver = async ({ endpointId }: { endpointId: string }, signal: AbortSignal): Promise<JobResult> =>
+    (await deliverDue(deps, { endpointId, signal })) === "more" ? rerun : done;
+
   const reportWhenDue = async (at: number): Promise<void> => {
     if (at % SIGNER_HEAD_EVERY_S === 0 || (await hasUnreportedDestinations(deps)))
       await deps.enqueue("report-destinations", [{ data: { at } }]);
@@ -155,8 +158,8 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       }
       return done;
     },
-    "deliver-webhook": async ({ endpointId }, signal) =>
-      (await deliverDue(deps, { endpointId, signal })) === "more" ? rerun : done,
+    "deliver-webhook": deliver,
+    "deliver-slow-webhook": deliver,
     sweep: async ({ at }) => {
       try {
         await runSweep(at);

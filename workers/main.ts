@@ -64,7 +64,7 @@ type Opened = { config: WorkerConfig; networks: Networks; log: Log; metrics: Met
 
 async function work(config: WorkerConfig): Promise<void> {
   const served = readServed(config.WORKER_QUEUES);
-  if (served.includes("deliver-webhook") && !config.WEBHOOK_PRIVATE_KEYS)
+  if ((served.includes("deliver-webhook") || served.includes("deliver-slow-webhook")) && !config.WEBHOOK_PRIVATE_KEYS)
     throw new ConfigError("WEBHOOK_PRIVATE_KEYS is missing: this worker delivers webhooks");
   const networks = readNetworks(config.NETWORKS_FILE);
   const log = createLog({ level: config.LOG_LEVEL, role: "worker", context: readLogFields });

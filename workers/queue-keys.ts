@@ -27,6 +27,7 @@ const needsOfQueue: Readonly<Record<QueueName, Partial<Record<Namespace, readonl
   reconcile: {},
   "move-excess": { eip155: ["signer"] },
   "deliver-webhook": {},
+  "deliver-slow-webhook": {},
   "report-destinations": { eip155: ["signer"], solana: ["signer"] },
   "sum-payments": {},
   "check-pages": {},

@@ -73,6 +73,11 @@ export async function noteFailure(db: Db, id: string, args: { at: Date; restartB
     where id = ${id}`.execute(db);
 }
 
+/** Notes that an endpoint is slow, until a time. An earlier note that lasts longer stays. */
+export async function noteSlow(db: Db, id: string, until: Date): Promise<void> {
+  await sql`update webhook_endpoint set slow_until = greatest(slow_until, ${until}) where id = ${id}`.execute(db);
+}
+
 /** Returns how many endpoints of an account and mode were registered after a time, deleted ones included. */
 export async function countEndpointsSince(
   db: Db,
@@ -110,19 +115,25 @@ const oldestDue = (now: Date) => sql`(
     order by due_at limit 1
   ) first)`;
 
+/** An endpoint whose job has to be enqueued. */
+export type DueEndpoint = { id: string; retry: number; lost: boolean; slow: boolean };
+
 /**
  * Takes endpoints with due events that no worker delivers to, the longest due first. Each endpoint goes to one sweep, and
- * is due once more at `retryAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished.
+ * is due once more at `retryAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished. `slow`: a
+ * request to it took seconds of late.
  */
 export async function takeDueEndpoints(
   db: Db,
   args: { now: Date; retryAt: Date; limit: number },
-): Promise<{ id: string; retry: number; lost: boolean }[]> {
-  const { rows } = await sql<{ id: string; retry: number; lost: boolean }>`
+): Promise<DueEndpoint[]> {
+  const { rows } = await sql<DueEndpoint>`
     with found as (${selectDueEndpoints(args)})
     update webhook_endpoint e set due_retries = e.due_retries + 1, lease_until = ${args.retryAt}, owner = null
     from found where e.id = found.id
-    returning e.id, e.due_retries as retry, found.lost`.execute(db);
+    returning e.id, e.due_retries as retry, found.lost, coalesce(e.slow_until > ${args.now}, false) as slow`.execute(
+    db,
+  );
   return rows;
 }
 

@@ -32,6 +32,8 @@ export type WebhookTables = {
     failing_since: Optional<Date>;
     /** The last failure, to the minute. */
     failed_at: Optional<Date>;
+    /** Until when a queue of its own serves it, because one of its requests took seconds. */
+    slow_until: Optional<Date>;
     disabled_at: Optional<Date>;
     disabled_reason: Optional<"failing" | "requested">;
     /** The worker that delivers to the endpoint now. */

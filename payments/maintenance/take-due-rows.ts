@@ -6,7 +6,7 @@ import {
   takeDueChains,
   takeDueTransfers,
 } from "../../db/due.ts";
-import { takeDueEndpoints } from "../../db/queries/webhook-endpoints.ts";
+import { type DueEndpoint, takeDueEndpoints } from "../../db/queries/webhook-endpoints.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { type DuePayouts, takePayouts } from "../payouts/dispatch-payouts.ts";
 import type { CatchUpDeps } from "../payouts/sign-payout.ts";
@@ -27,7 +27,7 @@ export type DueWork = {
   /** Chains that no worker watches, and the block to wait for. */
   chains: { chain: string; block: number; retry: number }[];
   /** Endpoints with due events. `lost`: the previous job was lost, or its worker has died. */
-  endpoints: (DueRow & { lost: boolean })[];
+  endpoints: DueEndpoint[];
 };
 
 type Deps = Pick<PaymentDeps, "db" | "chains" | "now"> & CatchUpDeps;

@@ -8,7 +8,7 @@ import {
   listDueEvents,
   recordDeliveryAttempts,
 } from "../../db/queries/webhook-deliveries.ts";
-import { type EndpointRow, leaseEndpoint, releaseEndpoint } from "../../db/queries/webhook-endpoints.ts";
+import { type EndpointRow, leaseEndpoint, noteSlow, releaseEndpoint } from "../../db/queries/webhook-endpoints.ts";
 import { cleanText } from "../../runtime/clean-text.ts";
 import type { Decrypt } from "../../runtime/encryption.ts";
 import { scrubText } from "../../runtime/redaction.ts";
@@ -50,6 +50,9 @@ const POLL_MS = SECOND;
 const BATCH_DELAY_MS = 20;
 /** Time slice of one endpoint. After it, the endpoint's job goes to the end of the queue. */
 const TIME_SLICE_MS = 10 * SECOND;
+/** An endpoint is slow for an hour once a request to it has taken this long, milliseconds. Slow ones have a queue of their own. */
+const SLOW_MS = 3 * SECOND;
+const SLOW_FOR_MS = HOUR;
 
 /** Returns when the next attempt is due after this many attempts; undefined after the last one. */
 function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
@@ -61,7 +64,8 @@ function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
  * Sends an endpoint its due events, several concurrently, until none is left. A lease ensures that one worker delivers
  * to an endpoint at a time. Delivery is at least once: after a crash between a response and its record, the same event
  * is sent again under the same id. Gives up the events of a deleted or disabled endpoint. Returns `more` when the time slice
- * or the part has ended and events may be left.
+ * or the part has ended and events may be left. An endpoint that turns out to be slow gets no further request in this run: the
+ * next sweep enqueues the rest in the queue of slow endpoints.
  */
 export async function deliverDue(
   deps: DeliveryDeps,
@@ -88,14 +92,19 @@ async function giveUpPart({ db }: DeliveryDeps, { id }: EndpointRow): Promise<"d
 
 type Run = { endpoint: EndpointRow; renew: () => Promise<EndpointRow | undefined>; signal: AbortSignal };
 
-/** Keeps up to `AT_ONCE` requests in flight. A slow request does not delay the next ones. */
+/**
+ * Keeps up to `AT_ONCE` requests in flight. A slow request does not delay the next ones of an endpoint that is known as slow. For
+ * another one it ends the run, so that this one leaves the queue of the fast endpoints.
+ */
 async function pump(deps: DeliveryDeps, { renew, signal, endpoint: leased }: Run): Promise<"done" | "more"> {
   const since = (at: number) => deps.now().getTime() - at;
   const began = deps.now().getTime();
   let renewed = began;
   let target: Target | undefined = await toTarget(deps, leased);
-  /** Events in flight. An event stays in it until its result is recorded, so that no poll reads it again. */
-  const sending = new Map<string, Promise<void>>();
+  const wasSlow = leased.slow_until !== null && leased.slow_until.getTime() > began;
+  let isSlow = false;
+  /** Events in flight, the oldest first. An event stays in it until its result is recorded, so that no poll reads it again. */
+  const sending = new Map<string, { sentAt: number; ended: Promise<void> }>();
   const ended: (DeliveryAttempt & Pick<DueEvent, "type">)[] = [];
   for (;;) {
     const over = ended.splice(0);
@@ -107,23 +116,28 @@ async function pump(deps: DeliveryDeps, { renew, signal, endpoint: leased }: Run
       const health = await noteHealth(deps, target.endpoint, { isAccepting, at: deps.now() });
       target = { ...target, endpoint: { ...target.endpoint, ...health } };
     }
+    if (!isSlow && [...sending.values()].some(({ sentAt }) => since(sentAt) >= SLOW_MS)) {
+      isSlow = true;
+      await noteSlow(deps.db, leased.id, new Date(deps.now().getTime() + SLOW_FOR_MS));
+    }
     for (const { id } of over) sending.delete(id);
     if (since(renewed) > RENEW_MS) {
       const endpoint = await renew();
       target = endpoint && (await toTarget(deps, endpoint));
       renewed = deps.now().getTime();
     }
-    const takesMore = target !== undefined && !signal.aborted && since(began) <= TIME_SLICE_MS;
+    const changesQueue = isSlow && !wasSlow;
+    const takesMore = target !== undefined && !signal.aborted && !changesQueue && since(began) <= TIME_SLICE_MS;
     if (target && takesMore)
       for (const one of await takeEvents(deps, target, [...sending.keys()]))
-        sending.set(
-          one.event.id,
-          attempt(deps, target, one)
+        sending.set(one.event.id, {
+          sentAt: deps.now().getTime(),
+          ended: attempt(deps, target, one)
             .catch((error: unknown) => putOff(deps, one.event, error))
             .then((result) => void ended.push({ ...result, type: one.event.type })),
-        );
-    if (sending.size === 0) return takesMore || signal.aborted ? "done" : "more";
-    await firstOf(sending.values());
+        });
+    if (sending.size === 0) return takesMore || changesQueue || signal.aborted ? "done" : "more";
+    await firstOf([...sending.values()].map(({ ended }) => ended));
   }
 }
 

@@ -63,8 +63,8 @@ export async function refuseFlood(
   const since = new Date(now().getTime() - DAY_MS);
   if ((await countEndpointEvents(db, { accountId, mode, since, tests: what === "test", limit })) < limit)
     return undefined;
-  const done = what === "test" ? "test events" : "changes of webhook endpoints";
-  return refuse("rate_limited", `the account has ${limit} ${done} in this mode within a day, which is the most`);
+  const events = what === "test" ? "test events" : "changes of webhook endpoints";
+  return refuse("rate_limited", `the account has ${limit} ${events} in this mode within a day, which is the most`);
 }
 
 /** Writes a change of an endpoint to the events of its account, and to the audit log: its URL, never its secret. */

@@ -24,6 +24,8 @@ create table webhook_endpoint (
   failing_since timestamptz,
   -- The last failure, to the minute.
   failed_at timestamptz,
+  -- Until when a queue of its own serves it: one of its requests took seconds (payments/webhooks/deliver-events.ts).
+  slow_until timestamptz,
   disabled_at timestamptz,
   disabled_reason text check (disabled_reason in ('failing', 'requested')),
   owner text,

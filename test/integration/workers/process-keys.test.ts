@@ -87,7 +87,7 @@ const present = await environment(folder);
 const keyless: [string, Role, string][] = [
   ["the api", "api", ""],
   ["bull-board", "bull-board", ""],
-  ["a worker that delivers webhooks", "worker", "deliver-webhook"],
+  ["a worker that delivers webhooks", "worker", "deliver-webhook,deliver-slow-webhook"],
   ["a worker that verifies signatures", "worker", "verify-signature,verify-contract-wallet"],
   [
     "a worker that reads histories, checks pages and the ledger, and sweeps",

@@ -15,6 +15,7 @@ const good: Record<QueueName, object> = {
   reconcile: { chain: "eip155:1", at: 1 },
   refund: { refundIds: [`rfnd_${hex}`] },
   "deliver-webhook": { endpointId: `whe_${hex}` },
+  "deliver-slow-webhook": { endpointId: `whe_${hex}` },
   "sum-payments": { at: 1_900_000_000 },
   "check-pages": { at: 1_900_000_000 },
   "move-excess": { chain: "eip155:31337", at: 1_900_000_000 },

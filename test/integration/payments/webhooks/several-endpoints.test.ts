@@ -1,16 +1,20 @@
 import { describe, expect, test } from "vitest";
+import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { changeEndpoint } from "../../../../payments/webhooks/change-endpoints.ts";
 import { deliverDue } from "../../../../payments/webhooks/deliver-events.ts";
 import { findEndpoint } from "../../../../payments/webhooks/endpoint-views.ts";
 import { findDelivery, listDeliveries } from "../../../../payments/webhooks/list-deliveries.ts";
 import { replayEvents, sendTestEvent } from "../../../../payments/webhooks/replay-events.ts";
+import { sweep } from "../../../../workers/enqueue-due.ts";
 import { allEntries } from "../../../support/audited-changes.ts";
 import { startChain } from "../../../support/evm-chain.ts";
 import { insertPaymentRow } from "../../../support/insert-rows.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
+import { waitFor } from "../../../support/wait-for.ts";
 import {
+  deliverAll,
   makeWebhookFixture,
   registerEndpoint,
   startWebhookEndpoint,
@@ -79,6 +83,44 @@ describe("several endpoints of an account", () => {
     expect(rows.filter((row) => row.endpoint_id === hanging).every(({ state }) => state === "pending")).toBe(true);
     await stuck;
   });
+
+  test("one that hangs gets no further event in the queue of the others, and is served in a queue of its own", async () => {
+    const { fixture, endpoint, id: hanging } = await makeWebhookFixture(chain);
+    const other = await startWebhookEndpoint();
+    const { id } = await registerEndpoint(fixture, other.url);
+    await deliverAll(fixture);
+    endpoint.answer(() => undefined);
+    const held = await fixture.create();
+    const safeFetch: typeof fixture.deps.safeFetch = (request) =>
+      fixture.deps.safeFetch({ ...request, timeoutMs: 5_000 });
+    const deps = { ...fixture.deps, safeFetch };
+    const { signal } = new AbortController();
+    const began = performance.now();
+    const run = deliverDue(deps, { endpointId: hanging, signal });
+    await waitFor(async () => (await slowEndpoints()).length > 0, { within: 20_000, what: "the endpoint to be slow" });
+    const later = await fixture.create();
+    expect(await run).toBe("done");
+    expect(performance.now() - began).toBeLessThan(9_000);
+    expect([endpoint.of(held).length, endpoint.of(later).length]).toEqual([1, 0]);
+
+    fixture.enqueued.splice(0);
+    await sweep(fixture.deps);
+    const jobs = fixture.enqueued.filter(({ queue }) => queue.endsWith("-webhook"));
+    expect(jobs.map(({ queue, job }) => [queue, job.data])).toEqual([
+      ["deliver-webhook", { endpointId: id }],
+      ["deliver-slow-webhook", { endpointId: hanging }],
+    ]);
+    endpoint.answer(200);
+    await deliverDue(deps, { endpointId: hanging, signal });
+    expect(endpoint.of(later)).toHaveLength(1);
+    fixture.clock.advance(HOUR);
+    await fixture.create();
+    expect((await takeDueWork(fixture.deps, "endpoints")).map(({ slow }) => slow)).toEqual([false, false]);
+
+    function slowEndpoints() {
+      return fixture.db.selectFrom("webhook_endpoint").select("id").where("slow_until", "is not", null).execute();
+    }
+  });
 });
 
 describe("an endpoint that fails for five days", () => {
@@ -86,10 +128,10 @@ describe("an endpoint that fails for five days", () => {
     const { fixture, endpoint, deliver, query, id } = await makeWebhookFixture(chain);
     const other = await startWebhookEndpoint();
     await registerEndpoint(fixture, other.url);
-    const since = fixture.deps.now();
     endpoint.answer(500);
+    const created: string[] = [];
     for (let count = 0; count < 12; count += 1) {
-      await fixture.create();
+      created.push(await fixture.create());
       await deliver();
       fixture.clock.advance(9.9 * HOUR);
     }
@@ -116,15 +158,20 @@ describe("an endpoint that fails for five days", () => {
     fixture.clock.advance(DAY);
     await deliver();
     expect(endpoint.arrivals).toHaveLength(sent);
-    const which = { since, until: fixture.deps.now() };
+    // As docs/webhooks.md says.
+    const { disabledAt } = unwrap(await findEndpoint(fixture.deps, query));
+    const which = { since: new Date((disabledAt?.getTime() ?? 0) - 5 * 60_000), until: fixture.deps.now() };
     expect(await replayEvents(fixture.deps, { ...query, which })).toMatchObject({ code: "invalid_state" });
     const deps = { ...fixture.deps, validateUrl: () => undefined };
     const enabled = unwrap(await changeEndpoint(deps, { ...query, status: "enabled" }));
     expect(enabled).toMatchObject({ status: "enabled", failingSince: null });
     endpoint.answer(200);
-    expect(unwrap(await replayEvents(fixture.deps, { ...query, which })).count).toBe(14);
+    unwrap(await replayEvents(fixture.deps, { ...query, which: { state: "given_up" } }));
+    unwrap(await replayEvents(fixture.deps, { ...query, which }));
+    const arrived = endpoint.arrivals.length;
     await deliver();
-    expect(endpoint.of(missed)).toHaveLength(1);
+    const again = new Set(endpoint.arrivals.slice(arrived).map(({ event }) => event.data.payment_id));
+    expect([...created, missed].filter((paymentId) => !again.has(paymentId))).toEqual([]);
   });
 
   test("stays enabled when it fails once, and once more after days without events", async () => {
