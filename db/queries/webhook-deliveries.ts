@@ -51,7 +51,10 @@ export type DeliveryAttempt = {
   responseBody: string | null;
 };
 
-/** Stores the results of delivery attempts to an endpoint in one statement. */
+/** Requests that are kept for an event and an endpoint, the newest: replays of one event could make any number. */
+export const KEPT_ATTEMPTS = 20;
+
+/** Stores the results of delivery attempts to an endpoint in one statement, and deletes the oldest beyond `KEPT_ATTEMPTS`. */
 export async function recordDeliveryAttempts(
   db: Db,
   endpointId: string,
@@ -70,6 +73,13 @@ export async function recordDeliveryAttempts(
       select id, ${endpointId}, sent_at, greatest(0, extract(epoch from at - sent_at) * 1000)::integer, outcome,
         response_type, response_body
       from tried
+    ), crowded as (
+      -- This statement does not see the row that it inserts.
+      delete from webhook_attempt a using tried t cross join lateral (
+        select id from webhook_attempt where event_id = t.id and endpoint_id = ${endpointId}
+        order by id desc offset ${KEPT_ATTEMPTS - 1}
+      ) old
+      where a.event_id = t.id and a.endpoint_id = ${endpointId} and a.id = old.id
     ), locked as (
       select d.event_id from webhook_delivery d join tried t on t.id = d.event_id and t.attempts_made = d.attempts_made
       where d.endpoint_id = ${endpointId} and d.state = 'pending' order by d.event_id for update of d

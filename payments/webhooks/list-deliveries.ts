@@ -3,6 +3,7 @@ import {
   type DeliveryRow,
   type DeliveryState,
   findDeliveryRow,
+  KEPT_ATTEMPTS,
   listAttemptRows,
   listDeliveryRows,
 } from "../../db/queries/webhook-deliveries.ts";
@@ -43,9 +44,6 @@ type AttemptView = {
 /** A delivery with the body of its requests, and the newest requests. */
 export type DeliveryDetail = DeliveryView & { payload: EventPayload; attempts: AttemptView[] };
 
-/** Attempts that a delivery is shown with, the newest. */
-const ATTEMPTS = 20;
-
 /** Lists the events of an endpoint, newest first. Refuses an unknown endpoint with `webhook_endpoint_not_found`. */
 export async function listDeliveries(
   { db }: { db: Db },
@@ -76,7 +74,7 @@ export async function findDelivery(
   if (!row) return noEvent();
   const [payload] = await readPayloads({ db }, [row], endpoint.payload);
   if (!payload) throw new Error(`the event ${row.id} has no payload`);
-  const attempts = await listAttemptRows(db, { ...args, limit: ATTEMPTS });
+  const attempts = await listAttemptRows(db, { ...args, limit: KEPT_ATTEMPTS });
   return done({ ...toDeliveryView(row), payload, attempts: attempts.map(toAttemptView) });
 }
 

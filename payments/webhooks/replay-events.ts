@@ -41,16 +41,19 @@ type Caller = EndpointQuery & { actor: AuditActor };
 /**
  * Sends an event of an endpoint again at once, under the same id and with a new retry schedule. Refuses with
  * `webhook_endpoint_not_found`, with `event_not_found` an event that the endpoint has not received, with `invalid_state` for
- * a disabled endpoint, and with `forbidden` an API key on an endpoint of an operator.
+ * a disabled endpoint, and an API key with `forbidden` on an endpoint of an operator and with `rate_limited` while over 5,000
+ * deliveries are pending.
  */
 export async function replayEvent(
   deps: EndpointDeps,
   args: Caller & { eventId: string },
 ): Promise<Result<{ eventId: string }>> {
   const { eventId, endpointId } = args;
-  return replay(deps, args, { eventId }, async (own, at) =>
-    (await replayDelivery(own.db, { eventId, endpointId, at })) ? done({ eventId }) : noEvent(),
-  );
+  return replay(deps, args, { eventId }, async (own, at) => {
+    const refusal = args.actor.kind === "key" && (await refuseMorePending(own.db, endpointId));
+    if (refusal) return refusal;
+    return (await replayDelivery(own.db, { eventId, endpointId, at })) ? done({ eventId }) : noEvent();
+  });
 }
 
 /**
@@ -96,6 +99,10 @@ async function haveWritersEnded({ db }: Pick<EndpointDeps, "db">): Promise<boole
 async function refuseLongReplay(db: Db, endpointId: string, which: Replay): Promise<Refusal | undefined> {
   if ("since" in which && which.until.getTime() - which.since.getTime() > MAX_DAYS * DAY_MS)
     return refuse("params_validation", `from: expected a period of at most ${MAX_DAYS} days`);
+  return refuseMorePending(db, endpointId);
+}
+
+async function refuseMorePending(db: Db, endpointId: string): Promise<Refusal | undefined> {
   if ((await countPendingDeliveries(db, { endpointId, limit: MAX_PENDING + 1 })) > MAX_PENDING)
     return refuse("rate_limited", `more than ${MAX_PENDING} events wait for the webhook endpoint; retry later`);
   return undefined;

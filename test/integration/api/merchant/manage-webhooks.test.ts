@@ -194,6 +194,8 @@ describe("webhook endpoints over the API", () => {
       const refused = await replay(body);
       expect([refused.status, refused.body["code"]]).toEqual([429, "rate_limited"]);
     }
+    const single = await api.post(`/v1/webhook-endpoints/${id}/deliveries/evt_more1/replay`, headers, {});
+    expect([single.status, single.body["code"]]).toEqual([429, "rate_limited"]);
     const deps = { ...api.deps, ...testEncryption() };
     const byOperator = { endpointId: id, actor: testActor, which: { since: new Date(0), until: new Date() } };
     expect(await replayEvents(deps, byOperator)).toMatchObject({ ok: true });

@@ -2,7 +2,8 @@ import type { ServerResponse } from "node:http";
 import { sql } from "kysely";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, test } from "vitest";
-import { giveUpDeliveries } from "../../../../db/queries/webhook-deliveries.ts";
+import { giveUpDeliveries, listAttemptRows } from "../../../../db/queries/webhook-deliveries.ts";
+import { noteSlow } from "../../../../db/queries/webhook-endpoints.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import { changeEndpoint, createEndpoint, deleteEndpoint } from "../../../../payments/webhooks/change-endpoints.ts";
 import { deliverDue } from "../../../../payments/webhooks/deliver-events.ts";
@@ -143,9 +144,11 @@ test("the response status alone decides a delivery: an endless body neither fail
   expect(await deliveries()).toMatchObject([{ state: "delivered", last_outcome: "200" }]);
 });
 
-test("a hanging event delays neither the other events of its endpoint nor those of other accounts", async () => {
+test("a hanging event delays neither the other events of its slow endpoint nor those of other accounts", async () => {
   const one = await makeWebhookFixture(chain);
   const other = await makeWebhookFixture(chain, { databaseUrl: one.fixture.databaseUrl });
+  // An endpoint that is not known as slow gets no more events in this run once a request hangs for three seconds.
+  await noteSlow(one.fixture.db, one.id, new Date(Date.now() + HOUR));
   const stuck = await one.fixture.create();
   const hung = Promise.withResolvers<ServerResponse>();
   one.endpoint.answer((arrival, response) => {
@@ -208,14 +211,14 @@ test("the sweep enqueues an endpoint once, again when no worker took the job, an
   await fixture.create();
   // On a slow machine, the time after which the sweep enqueues it again would pass between two sweeps.
   const goOn = fixture.clock.stop();
-  expect(await sweep()).toEqual([{ id, retry: 1, lost: false }]);
+  expect(await sweep()).toEqual([{ id, retry: 1, lost: false, slow: false }]);
   expect(await sweep()).toEqual([]);
   fixture.clock.advance(5_000);
-  expect(await sweep()).toEqual([{ id, retry: 2, lost: true }]);
+  expect(await sweep()).toEqual([{ id, retry: 2, lost: true, slow: false }]);
   goOn();
   await deliverDue(fixture.deps, { endpointId: id, signal: new AbortController().signal });
   await fixture.create();
-  expect(await sweep()).toEqual([{ id, retry: 3, lost: false }]);
+  expect(await sweep()).toEqual([{ id, retry: 3, lost: false, slow: false }]);
 });
 
 describe("event recipients", () => {
@@ -496,6 +499,24 @@ describe("replays", () => {
     expect(endpoint.arrivals[2]?.body).toBe(first.body);
     const { items } = unwrap(await listDeliveries(fixture.deps, { ...query, state: "pending", limit: 10 }));
     expect(items).toMatchObject([{ eventId, attemptsMade: 1, lastOutcome: "500", deliveredAt: null }]);
+  });
+
+  test("of an event that is replayed often, the newest 20 requests are kept", async () => {
+    const { fixture, endpoint, deliver, query, id } = await makeWebhookFixture(chain);
+    await fixture.create();
+    await fixture.create();
+    await deliver();
+    const [first, second] = endpoint.arrivals.map(({ event }) => event.id) as [string, string];
+    const attempts = (eventId: string) => listAttemptRows(fixture.db, { eventId, endpointId: id, limit: 100 });
+    const outcomes: string[] = [];
+    for (let count = 0; count < 22; count += 1) {
+      unwrap(await replayEvent(fixture.deps, { ...query, eventId: first }));
+      endpoint.answer(200 + count);
+      outcomes.unshift(String(200 + count));
+      await deliver();
+    }
+    expect((await attempts(first)).map(({ outcome }) => outcome)).toEqual(outcomes.slice(0, 20));
+    expect(await attempts(second)).toHaveLength(1);
   });
 
   test("a replay of a period or of given-up events sends exactly those", async () => {
