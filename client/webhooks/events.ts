@@ -50,6 +50,8 @@ export type PaymentEventData = {
 /** A refund at the time of an event. */
 export type RefundEventData = {
   readonly refund_id: string;
+  /** Grows with every move of the refund. */
+  readonly refund_state_version: number;
   readonly payment_id: string;
   readonly merchant_id: string;
   readonly live: boolean;

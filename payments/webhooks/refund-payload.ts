@@ -15,13 +15,14 @@ const states = {
  * Returns the data of an event about a refund: the refund at the time of the event. Its values were written by then. Only the
  * amount and the receiver can change, when the chain shows after a restore of the database that another amount was sent.
  */
-export function toRefundData({ type, at }: EventRow, refund: EventRefund): object {
+export function toRefundData({ type, at, state_version: version }: EventRow, refund: EventRefund): object {
   const isRecordOnly = refund.state === "marked";
   const reported = Object.entries(states).find(([name]) => name === type)?.[1] ?? "due";
   const state = isRecordOnly ? "marked" : reported;
   const status = toRefundStatus(state);
   const reason = toRefundReason(state);
   return {
+    refund_state_version: version,
     payment_id: refund.payment_id,
     reference_id: refund.reference_id,
     status,

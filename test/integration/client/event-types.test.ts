@@ -32,6 +32,7 @@ const payment: Record<keyof PaymentEventData, true> = {
 };
 const refund: Record<keyof RefundEventData, true> = {
   refund_id: true,
+  refund_state_version: true,
   payment_id: true,
   merchant_id: true,
   live: true,

@@ -38,6 +38,7 @@ test("a refund's events arrive once each, correctly signed, each with a snapshot
   const view = unwrap(await findRefundView(fixture.deps, { refundId }));
   const snapshot = {
     refund_id: refundId,
+    refund_state_version: 0,
     payment_id: paymentId,
     merchant_id: fixture.merchantId,
     live: true,
@@ -55,6 +56,7 @@ test("a refund's events arrive once each, correctly signed, each with a snapshot
   expect(created?.event.data).toEqual(snapshot);
   expect(events[1]?.event.data).toEqual({
     ...snapshot,
+    refund_state_version: 2,
     status: "succeeded",
     success: { succeeded_at: view.succeededAt?.toISOString(), tx_id: view.txId },
   });
@@ -67,10 +69,12 @@ test("a refund that is held and withdrawn is reported as held and as failed, wit
   expect(await fixture.refund(refundId)).toEqual(["not_served"]);
   unwrap(await withdrawRefund(fixture.deps, { actor: testActor, refundId }));
   const events = await arrived();
-  expect(events.map(({ event: { type, data } }) => [type, data["status"], data["reason"]])).toEqual([
-    ["refund.created", "pending", null],
-    ["refund.held", "held", "screening"],
-    ["refund.failed", "failed", "withdrawn"],
+  const summarize = ({ event: { type, data } }: (typeof events)[number]) =>
+    [type, data["refund_state_version"], data["status"], data["reason"]] as const;
+  expect(events.map(summarize)).toEqual([
+    ["refund.created", 0, "pending", null],
+    ["refund.held", 1, "held", "screening"],
+    ["refund.failed", 2, "failed", "withdrawn"],
   ]);
 });
 
