@@ -741,7 +741,7 @@ export type WebhookEndpoint = {
   /** failing: it has accepted nothing for five days, and the service has disabled it. */
   readonly disabledReason: ("failing" | "requested") | null;
   readonly disabledAt: string | null;
-  /** The first failed attempt since the last success. */
+  /** When the first failed request since the last success ended. Its event may be older. */
   readonly failingSince: string | null;
   /** The types that it receives; null: all of them. */
   readonly eventTypes: readonly string[] | null;
@@ -816,7 +816,7 @@ export type WebhookDelivery = {
   /** ISO 8601 with milliseconds, UTC. */
   readonly createdAt: string;
   /**
-   * given_up: eight attempts have failed.
+   * given_up: eight attempts have failed, or the endpoint was disabled or deleted before.
    * @example delivered
    */
   readonly status: "pending" | "delivered" | "given_up";
@@ -855,7 +855,7 @@ export type WebhookDeliveryDetail = {
   /** ISO 8601 with milliseconds, UTC. */
   readonly createdAt: string;
   /**
-   * given_up: eight attempts have failed.
+   * given_up: eight attempts have failed, or the endpoint was disabled or deleted before.
    * @example delivered
    */
   readonly status: "pending" | "delivered" | "given_up";
@@ -1267,7 +1267,7 @@ export type ListWebhookDeliveriesQuery = {
   /** Only the events of this payment. */
   readonly paymentId?: string;
   /**
-   * given_up: eight attempts have failed.
+   * given_up: eight attempts have failed, or the endpoint was disabled or deleted before.
    */
   readonly status?: "pending" | "delivered" | "given_up";
 };

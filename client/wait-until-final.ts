@@ -6,7 +6,10 @@ import type { CallOptions } from "./http/transport.ts";
 import { wait } from "./http/wait.ts";
 
 export type WaitOptions = Pick<CallOptions, "signal"> & {
-  /** How long to wait, milliseconds; until the payment is final when left out. Every payment ends, at its deadline at the latest. */
+  /**
+   * How long to wait, milliseconds; until the payment is final when left out. A payment usually ends soon after its deadline, and
+   * later while a chain cannot be read.
+   */
   timeoutMs?: number;
   /** Is called with each status that differs from the one before. */
   onStatus?: (status: GetPaymentStatusResponse) => void;

@@ -94,7 +94,7 @@ const replayMany = defineOperation({
   path: "/v1/webhook-endpoints/:endpointId/replay",
   name: "replayWebhookEvents",
   summary:
-    "Sends the events of a period again, also those that a disabled endpoint has missed, or those that were given up: 5,000 in one call, the oldest first. The period is at most 31 days. Refuses with rate_limited while more than 5,000 events are pending.",
+    "Sends the events of a period again, also those that a disabled endpoint has missed, or those that were given up: 5,000 in one call, the oldest first. The period is at most 31 days. Refuses with rate_limited while more than 5,000 events are pending, or events of this moment are still being written.",
   body: z.object({
     from: optional(instant.meta({ description: "Events from this time on.", example: "2026-03-01T12:00:00Z" })),
     until: optional(

@@ -29,7 +29,10 @@ export const payload = z.enum(["full", "thin"], "expected full or thin").meta({
 
 export const deliveryStatus = z
   .enum(["pending", "delivered", "given_up"], "expected pending, delivered or given_up")
-  .meta({ description: "given_up: eight attempts have failed.", example: "delivered" });
+  .meta({
+    description: "given_up: eight attempts have failed, or the endpoint was disabled or deleted before.",
+    example: "delivered",
+  });
 
 export const webhookEndpoint = z
   .object({
@@ -41,7 +44,9 @@ export const webhookEndpoint = z
       .nullable()
       .meta({ description: "failing: it has accepted nothing for five days, and the service has disabled it." }),
     disabledAt: instant.nullable(),
-    failingSince: instant.nullable().meta({ description: "The first failed attempt since the last success." }),
+    failingSince: instant
+      .nullable()
+      .meta({ description: "When the first failed request since the last success ended. Its event may be older." }),
     eventTypes: z.array(z.string()).nullable().meta({ description: "The types that it receives; null: all of them." }),
     merchantIds: z
       .array(z.string())
