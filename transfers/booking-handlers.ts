@@ -10,7 +10,7 @@ import type { BookUnsolicited } from "./record-movements.ts";
 import type { BookRents } from "./solana/rents.ts";
 
 /**
- * Progress of a watcher's pass. `readUpTo` is the height up to which everything was read; on Solana, a final slot.
+ * Progress of a watcher's pass. `readUpTo` is the height up to which everything was read; on Solana, the height of a final block.
  */
 export type WatchProgress = { cursor: Cursor; readUpTo?: number } & Reached;
 

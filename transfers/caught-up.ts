@@ -52,18 +52,18 @@ export async function findReadEpoch(deps: Pick<Deps, "db" | "epoch">, chain: str
 
 /**
  * Starts a pass of a chain's watcher. When the database has lost commits, stores the height up to which the chain
- * must be read again: every transaction that was sent before is either below that height or rejected by the chain. Returns
- * the epoch of that read, or undefined when none is needed.
- * @param readHead reads the newest height of the chain
+ * must be read again: every transaction that was signed before is either below that height or rejected by the chain, also when it
+ * is sent later. Returns the epoch of that read, or undefined when none is needed.
+ * @param readLastHeight reads that height
  */
 export async function beginReread(
   { db }: Pick<TransferDeps, "db">,
   chain: string,
-  readHead: () => Promise<number>,
+  readLastHeight: () => Promise<number>,
 ): Promise<string | undefined> {
   const unread = await findUnreadEpoch(db, chain);
   if (unread && unread.height === undefined)
-    await recordChainUnread(db, { chain, epoch: unread.epoch, height: await readHead() });
+    await recordChainUnread(db, { chain, epoch: unread.epoch, height: await readLastHeight() });
   return unread?.epoch;
 }
 

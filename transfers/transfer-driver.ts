@@ -35,8 +35,11 @@ export type TransferDriver = {
   openKeys(stores: KeyStores, readers: KeyReaders): Promise<void>;
   /** Creates the rows, and on Solana the accounts, that the chain's transfers need. Leaves existing ones as they are. */
   start(deps: TransferDeps): Promise<void>;
-  /** Returns the newest height of the chain at any depth of confirmation. */
-  readNewest(): Promise<number>;
+  /**
+   * Returns the height up to which the chain has to be read when the database has lost commits: a transaction that was signed
+   * before is either below it or refused by the chain.
+   */
+  readLastHeight(): Promise<number>;
   /** Makes the part of a watcher's pass that depends on the chain family. Updates `watched`. */
   runPass(
     deps: TransferDeps,

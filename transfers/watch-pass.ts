@@ -31,7 +31,7 @@ export async function watchChain(
   const watched: WatchProgress = { cursor: start };
   let epoch: string | undefined;
   try {
-    epoch = await beginReread(deps, chain.chain, () => driver.readNewest()).catch((error: unknown) => {
+    epoch = await beginReread(deps, chain.chain, () => driver.readLastHeight()).catch((error: unknown) => {
       deps.log.warn(
         { err: error, chain: chain.chain },
         "height up to which the chain must be read again is not known yet",

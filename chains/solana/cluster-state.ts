@@ -129,13 +129,6 @@ export function readHead(chain: SolanaChain): Promise<number> {
   );
 }
 
-/**
- * Returns the newest slot of any endpoint, final or not. A transaction sent before the call cannot be in a later slot.
- */
-export async function readNewestSlot(chain: SolanaChain): Promise<number> {
-  return Math.max(...(await chain.rpc.queryAll("getSlot", (connection) => connection.getSlot("processed"))));
-}
-
 export type FinalizedState = { slot: number; height: number };
 
 const EpochInfo = z.object({ absoluteSlot: z.number(), blockHeight: z.number() });
@@ -185,4 +178,15 @@ export async function readBlockhash(chain: SolanaChain): Promise<Blockhash> {
     LatestBlockhash.parse(await call("getLatestBlockhash", [{ commitment: "confirmed" }])),
   );
   return { blockhash: value.blockhash, lastValidHeight: value.lastValidBlockHeight, slot: context.slot };
+}
+
+/**
+ * Returns the last block height at which a transaction with a blockhash can be included that is signed before the call, by the
+ * endpoint that has the newest blockhash. Throws ChainError `rpc_unreachable` if only one endpoint answers.
+ */
+export async function readLastValidHeight(chain: SolanaChain): Promise<number> {
+  const answers = await chain.rpc.queryAll("getLatestBlockhash", async (_connection, call) =>
+    LatestBlockhash.parse(await call("getLatestBlockhash", [{ commitment: "processed" }])),
+  );
+  return Math.max(...answers.map(({ value }) => value.lastValidBlockHeight));
 }

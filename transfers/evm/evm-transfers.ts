@@ -26,7 +26,7 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
       stores.keys.set(chain.chain, await openEvmKeys(chain.network, readers));
     },
     start: (deps) => startEvm(deps, chain),
-    readNewest: () => readHead(chain.rpc),
+    readLastHeight: () => readHead(chain.rpc),
     runPass: (deps, watched, args) => runBlockPass(deps, chain, watched, args),
     readHistory: async () => "idle",
     send: (deps, sender, handlers) => {

@@ -129,7 +129,8 @@ async function noteReached(
     deps.metrics.clockSkew.set({ against: chain.chain }, (askedAt.getTime() - finalTime.getTime()) / 1_000);
   if (isLiveHead(chain.network, finalTime, askedAt)) {
     watched.reachedHeadAt = askedAt;
-    watched.readUpTo = Math.min(final.slot, history?.readSlot ?? 0);
+    // Not every slot has a block, so the height of the slot that was read is this or a higher one.
+    watched.readUpTo = final.height - Math.max(0, final.slot - (history?.readSlot ?? 0));
   }
   const read = Math.min(final.slot, history?.urgentReadSlot ?? 0);
   watched.chainTime = read === final.slot ? finalTime : read > 0 ? await readSlotTime(chain, read) : undefined;

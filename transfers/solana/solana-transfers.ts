@@ -1,4 +1,4 @@
-import { readNewestSlot } from "../../chains/solana/cluster-state.ts";
+import { readLastValidHeight } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { openSolanaKeys } from "../../chains/solana/open-solana-keys.ts";
 import { screenByList } from "../list-screening.ts";
@@ -21,7 +21,7 @@ export function solanaTransfers(chain: SolanaChain): TransferDriver {
       stores.solanaKeys.set(chain.chain, await openSolanaKeys(chain.network, readers));
     },
     start: (deps) => startSolana(deps, chain),
-    readNewest: () => readNewestSlot(chain),
+    readLastHeight: () => readLastValidHeight(chain),
     runPass: (deps, watched, args) => runSlotPass(deps, chain, watched, args),
     readHistory: (deps, handlers) => readHistory(deps, chain.chain, handlers),
     send: (deps, _sender, handlers) => submitReady(deps, chain.chain, handlers),

@@ -5,6 +5,7 @@ import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { keypairOf, newSolanaKey, sendAll } from "../../../../local/solana-client.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import { findReadEpoch } from "../../../../transfers/caught-up.ts";
 import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { startReplicatedPostgres } from "../../../support/replicated-postgres.ts";
@@ -185,6 +186,34 @@ test("a buyer whose confirm is lost in a failover and who signs again pays once"
   await fixture.watchUntilState(paymentId, "succeeded");
   await fixture.submit();
   await fixture.watchUntil(() => isCaughtUp(fixture.deps, solana.id));
+  expect(before - (await balanceOf(buyer.address))).toBe(UNIT);
+});
+
+test("a buyer who signs again after a failover pays once, although the first transaction is sent only then", async () => {
+  const { postgres, fixture } = await open();
+  const buyer = await fundSolanaBuyer(solana);
+  const paymentId = await fixture.create();
+  const before = await balanceOf(buyer.address);
+  await solana.knobs.pause();
+  await solana.knobs.drop("all");
+  await postgres.catchUp();
+  postgres.freeze();
+  await fixture.verify(await fixture.attempt(paymentId, buyer));
+  await fixture.submit();
+  const [late] = (await fixture.transactions()).slice(-1);
+  await postgres.failOver();
+  await waitFor(() => fixture.transfers().catch(() => undefined), { within: 30_000 });
+  expect((await fixture.transactions()).map(({ hash }) => hash)).not.toContain(late?.hash);
+  await solana.knobs.drop(0);
+  await solana.knobs.resume();
+  await fixture.watchUntil(async () => (await findReadEpoch(fixture.deps, solana.id)) !== undefined);
+  await fixture.verify(await fixture.attempt(paymentId, buyer));
+  await fixture.submit();
+  await solana.client.connection
+    .sendRawTransaction(late?.bytes ?? new Uint8Array(), { skipPreflight: true, maxRetries: 0 })
+    .catch(() => undefined);
+  await fixture.watchUntilState(paymentId, "succeeded");
+  await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
   expect(before - (await balanceOf(buyer.address))).toBe(UNIT);
 });
 
