@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { readEvmRow, readSolanaRow } from "../chain-families.ts";
 import type { Db } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
+import { isNamedByUnread } from "./history-entries.ts";
 import type { EvmTransferRow, SolanaTransferRow } from "./transfers.ts";
 
 /** An unfinished transfer whose authorization has expired. */
@@ -32,7 +33,10 @@ export async function listExpiredAuthorizations(
   return rows.map(readEvmRow);
 }
 
-/** Returns ready transfers of a Solana cluster whose transaction can no longer be included at a block height. */
+/**
+ * Returns ready transfers of a Solana cluster whose transaction can no longer be included at a block height, without those that an
+ * unread transaction names.
+ */
 export async function listExpiredReady(
   db: Db,
   args: { chain: string; height: number; limit: number },
@@ -40,6 +44,7 @@ export async function listExpiredReady(
   const rows = await selectEndable(db, args.chain)
     .where("state", "=", "ready")
     .where("last_valid_height", "<", args.height)
+    .where(sql<boolean>`not ${isNamedByUnread("transfer")}`)
     .orderBy("last_valid_height")
     .limit(args.limit)
     .execute();

@@ -29,6 +29,10 @@ export async function keepKnownNonces(db: Db, chain: string, nonces: readonly st
   return new Set(rows.map(({ nonce }) => nonce));
 }
 
+/** SQL: a transaction that is not read yet names this row, a payment option or a transfer. */
+export const isNamedByUnread = (row: "o" | "transfer") => sql<boolean>`exists (select from history_entry h
+  where h.chain = ${sql.ref(`${row}.chain`)} and h.urgent and ${sql.ref(`${row}.authorization_nonce`)} = any(h.nonces))`;
+
 /** Returns the entries of an account to read next: urgent ones first, then the oldest. */
 export async function listDueEntries(
   db: Db,

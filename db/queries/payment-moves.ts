@@ -128,8 +128,7 @@ export async function moveToExpired(
             where u.chain = o.chain and u.asset = o.asset and u.until is null and u.since < ${rules.goneSince}))
           and (c.chain_time > payment.expires_at or (o.chain = any(${rules.onDemand})
             and c.reached_head_at > payment.expires_at + ${rules.blockSecondMs}::float8 * interval '1 millisecond'))
-          and not exists (select from history_entry h
-            where h.chain = o.chain and h.urgent and o.authorization_nonce = any(h.nonces))
+          and not ${isNamedByUnread("o")}
         ) is not true))`;
   const where = sql`expires_at <= ${at} and not (${isUndecided})`;
   const set = { due_at: null };

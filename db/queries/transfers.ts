@@ -7,6 +7,7 @@ import { moveRows } from "../moves.ts";
 import type { TransferState } from "../states.ts";
 import type { Db, Kind, Purpose, Tables } from "../tables.ts";
 import { claimOrder, isUnreserved } from "./claim-transfers.ts";
+import { isNamedByUnread } from "./history-entries.ts";
 
 type Row = Selectable<Tables["transfer"]>;
 export type EvmTransferRow = EvmRow<Row>;
@@ -181,7 +182,10 @@ export async function assignToLanes(
   return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "assigned", at: args.at, set, given });
 }
 
-/** Returns ready transfers of a Solana cluster and of these purposes, in the order of `claimOrder`. Neither locks nor reserves them. */
+/**
+ * Returns ready transfers of a Solana cluster and of these purposes, in the order of `claimOrder`, without those that an unread
+ * transaction names: it may have made them. Neither locks nor reserves them.
+ */
 export async function listReady(
   db: Db,
   args: { chain: string; purposes: readonly Purpose[]; now: Date; limit: number },
@@ -193,6 +197,7 @@ export async function listReady(
     .where("state", "=", "ready")
     .where("kind", "=", "spl")
     .where("purpose", "in", args.purposes)
+    .where(sql<boolean>`not ${isNamedByUnread("transfer")}`)
     .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
     .orderBy(claimOrder("transfer"))
     .limit(args.limit)

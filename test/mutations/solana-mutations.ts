@@ -251,6 +251,72 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/store-listed.ts",
+    tests: ["test/integration/transfers/solana/omitted-entries.test.ts"],
+    mutations: [
+      {
+        name: "a transaction that is listed again is read again",
+        find: "!own.has(signature) && !observed.has(signature)",
+        replace: "!own.has(signature)",
+      },
+    ],
+  },
+  {
+    file: "db/queries/transfers.ts",
+    tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
+    mutations: [
+      {
+        name: "a payment is sent although an unread transaction names it",
+        find: '.where(sql<boolean>`not ${isNamedByUnread("transfer")}`)',
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "db/queries/expired-transfers.ts",
+    tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
+    mutations: [
+      {
+        name: "a payment ends as never sent although an unread transaction names it",
+        find: '.where(sql<boolean>`not ${isNamedByUnread("transfer")}`)',
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "db/queries/payment-moves.ts",
+    tests: ["test/integration/transfers/solana/history-errors.test.ts"],
+    mutations: [
+      {
+        name: "a payment expires although an unread transaction names it",
+        find: 'and not ${isNamedByUnread("o")}',
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/read-history.ts",
+    tests: ["test/integration/transfers/solana/history-errors.test.ts"],
+    mutations: [
+      {
+        name: "an attempt counts although no endpoint answers any call",
+        find: "counts: account.isReachable || !isUnreachable(found.error)",
+        replace: "counts: true",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/priority-fees.ts",
+    tests: ["test/unit/chains/solana/priority-fees.test.ts"],
+    mutations: [
+      {
+        name: "a Solana transaction offers no priority fee where endpoints report none",
+        find: "const wanted = price > least ? price : least;",
+        replace: "const wanted = price;",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/prepare-receivers.ts",
     tests: ["test/integration/payments/payouts/solana-payouts.test.ts"],
     mutations: [
@@ -425,6 +491,12 @@ export const solanaMutations: readonly MutationGroup[] = [
         find: "account !== undefined && account.data.length > 0 ? account : undefined",
         replace: "account",
       },
+      {
+        name: "a buyer can sign again after lost commits while the first transaction can still be included",
+        find: "answers.map(({ value }) => value.lastValidBlockHeight)",
+        replace: "answers.map(({ value }) => value.lastValidBlockHeight - 150)",
+        tests: ["test/integration/payments/payouts/solana-failover.test.ts"],
+      },
     ],
   },
   {
@@ -459,9 +531,9 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/solana/short-history.test.ts"],
     mutations: [
       {
-        name: "one endpoint's empty page ends a listing although another one lists something",
-        find: "const usable = pages.find(({ page }) => isUsable(page));",
-        replace: "const usable = pages.find(({ page, ends }) => ends || isUsable(page));",
+        name: "what one endpoint lists does not count when another one lists nothing",
+        find: "if (pages.length > 0) return { pages, answered };",
+        replace: "",
       },
     ],
   },
@@ -503,6 +575,26 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "the newest known transaction is read again with each listing of the history",
         find: "known === -1 ? page : page.slice(0, known)",
         replace: "page",
+        justification:
+          "a transaction whose movements are recorded is not stored again (transfers/solana/store-listed.ts)",
+      },
+      {
+        name: "only what one endpoint lists of the treasury's history is read",
+        find: "listed: parts.flatMap(({ fresh }) => fresh)",
+        replace: "listed: parts.slice(0, 1).flatMap(({ fresh }) => fresh)",
+        tests: ["test/integration/transfers/solana/omitted-entries.test.ts"],
+      },
+      {
+        name: "what one endpoint has listed alone is not listed again",
+        find: "alone: !agreed",
+        replace: "alone: false",
+        tests: ["test/integration/transfers/solana/omitted-entries.test.ts"],
+      },
+      {
+        name: "a listing counts although another endpoint lags",
+        find: "began: isAwaited ? undefined : began",
+        replace: "began",
+        tests: ["test/integration/transfers/solana/omitted-entries.test.ts"],
       },
     ],
   },

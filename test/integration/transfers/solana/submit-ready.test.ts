@@ -198,6 +198,29 @@ describe("a transaction whose blockhash has expired", () => {
   const expectInFlight = async (paymentId: string) =>
     expect(await onlyRow(paymentId)).toMatchObject({ state: "processing", transfer: "assigned" });
 
+  test("a payment that an unread transaction names is neither sent nor ended before it is read", async () => {
+    const { paymentId } = await makeAccepted();
+    const only = async () => {
+      const { transfers, transactions } = await rowsOf(paymentId);
+      return { state: transfers[0]?.state, sent: transactions.length };
+    };
+    const nonces = (await rowsOf(paymentId)).transfers.map((one) => one.authorization_nonce);
+    const [token] = fixture.chain.tokens.values();
+    const place = { chain: solana.id, account: token?.treasuryAccount ?? "", signature: "unread", slot: 1 };
+    const attempts = { attempts_made: 8, due_at: new Date(Date.now() + 3_600_000), last_error: "unreadable" };
+    await fixture.db
+      .insertInto("history_entry")
+      .values({ ...place, listed_after: null, nonces, urgent: true, ...attempts })
+      .execute();
+    await fixture.submit();
+    await solana.knobs.jump(400);
+    expect(await watchLater()).toBeUndefined();
+    expect(await only()).toEqual({ state: "ready", sent: 0 });
+    await fixture.db.deleteFrom("history_entry").where("signature", "=", "unread").execute();
+    expect(await watchLater()).toBeUndefined();
+    expect(await only()).toEqual({ state: "ended", sent: 0 });
+  });
+
   test("a transaction with an expired blockhash ends its payment, and no other is ever signed for it", async () => {
     const { paymentId, buyer } = await makeExpired();
     expect(await watchLater()).toBeUndefined();
