@@ -10,7 +10,14 @@ import { appendApproved } from "./audit/approved-payouts.ts";
 import type { AssetLimits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import { type Refused, type Statement, statement } from "./protocol.ts";
-import { findAuthorized, insertPayout, isOfOtherTreasury, sumWindow, wasAuthorized } from "./records.ts";
+import {
+  findAuthorized,
+  insertPayout,
+  isOfOtherTreasury,
+  listAuthorizedAssets,
+  sumWindow,
+  wasAuthorized,
+} from "./records.ts";
 import { refuse } from "./refuse.ts";
 import { findLimitRefusal } from "./rules.ts";
 import type { SignerDeps } from "./signer-deps.ts";
@@ -21,13 +28,13 @@ import {
   type WithdrawalDraft,
 } from "./solana/draft-withdrawal.ts";
 import { signWholeTransaction } from "./solana/sign-bytes.ts";
-import { inStoreTransaction } from "./store.ts";
+import { inStoreTransaction, type Store } from "./store.ts";
 
 const HOUR_MS = 3_600_000;
 
 /**
- * The file of a withdrawal. `reference` is the operators' own name for it: it is paid once for each asset, and on Solana once for
- * all assets of the cluster.
+ * The file of a withdrawal. `reference` is the operators' own name for it: on an EVM chain it is paid once for each EIP-3009 token and
+ * once for all other tokens, and on Solana once for all assets of the cluster.
  */
 export const withdrawalFile = z.strictObject({
   asset: z.string(),
@@ -82,6 +89,7 @@ export async function withdrawCapital(
     const at = deps.now();
     const refused =
       (draft && findReferenceRefusal(deps.store, draft)) ??
+      findAssetRefusal(deps.store, chain, payout) ??
       authorize(deps, { ...payout, treasury }, { ...approval, reference, at });
     if (!refused && draft) recordWithdrawal(deps.store, draft, at);
     return refused;
@@ -116,6 +124,19 @@ function findApproval(
   const against = { operators, deployment, at: now(), isRecorded: wasAuthorized(store, payout) };
   const approved = requireApprovals(against, approvals, subject);
   return "reason" in approved ? approved : { ...approved, limits: assetLimits };
+}
+
+/** Returns the refusal if the reference was used for another asset, and the chain makes only one of the two withdrawals. */
+function findAssetRefusal(store: Store, chain: Chain, { nonce, asset }: UnsignedPayout): Refused | undefined {
+  const recorded = listAuthorizedAssets(store, { nonce, treasury: chain.treasury });
+  if (recorded.includes(asset)) return undefined;
+  const driver = getChainDriver(chain.chain);
+  const other = recorded.find((one) => chainOfAsset(one) === chain.chain && driver.sharesNonces(chain, [one, asset]));
+  if (other === undefined) return undefined;
+  return refuse(
+    "invalid_request",
+    `the reference was used for ${other}, and the chain pays one of the two: choose another one`,
+  );
 }
 
 /**

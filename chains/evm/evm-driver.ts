@@ -8,7 +8,7 @@ import { readFinalHeight } from "./blocks.ts";
 import { checkEvmChain } from "./check-evm-chain.ts";
 import { collectorAddress } from "./collector-contract.ts";
 import { disburserAddress } from "./disburser-contract.ts";
-import { encodePayout, openEvmPayoutSigner } from "./evm-payouts.ts";
+import { encodePayout, openEvmPayoutSigner, sharesNonces } from "./evm-payouts.ts";
 import { readFinalBalance } from "./final-balance.ts";
 import { readFinalMovements } from "./final-movements.ts";
 import { accountsOf, type EvmChain, openEvmChain } from "./open-evm-chain.ts";
@@ -48,6 +48,7 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   readBalances: readBalancesAt,
   readFinalBalance,
   openPayoutSigner: openEvmPayoutSigner,
+  sharesNonces,
   encodePayout,
   readFinalMovements,
   withTreasury: (chain, treasury) => ({ ...chain, ...accountsOf(chain.permit2, treasury) }),

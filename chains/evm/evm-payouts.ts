@@ -17,6 +17,17 @@ export function payoutKind({ kind }: Pick<EvmToken, "kind">): "eip3009" | "disbu
   return kind === "eip3009" ? "eip3009" : "disburse";
 }
 
+/**
+ * Returns true if two payouts of these assets with one nonce exclude each other. The Disburser has one set of nonces; each EIP-3009
+ * token has its own. An asset that has left the networks file may have been paid by the Disburser.
+ */
+export function sharesNonces({ tokens }: EvmChain, assets: readonly [string, string]): boolean {
+  return assets.every((asset) => {
+    const token = tokens.get(asset);
+    return token === undefined || payoutKind(token) === "disburse";
+  });
+}
+
 /** Opens the treasury's key of an EVM chain. Throws the same errors as `openSigner`. */
 export async function openEvmPayoutSigner(chain: EvmChain, readers: KeyReaders): Promise<PayoutSigner> {
   const treasury = await openTreasury(chain.network, readers);

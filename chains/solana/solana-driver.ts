@@ -46,6 +46,8 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   readBalances: (chain, holdings) => readFinalBalances(chain, holdings),
   readFinalBalance,
   openPayoutSigner,
+  // The marker names the nonce alone.
+  sharesNonces: () => true,
   encodePayout: ({ chain }) => {
     throw new Error(`a payout on ${chain} is a transaction of its own`);
   },

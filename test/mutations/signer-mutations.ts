@@ -292,6 +292,11 @@ export const signerMutations: readonly MutationGroup[] = [
         replace: "const approval = asked;",
       },
       {
+        name: "a reference is used for a second asset of the Disburser, which is never paid",
+        find: "findAssetRefusal(deps.store, chain, payout) ??",
+        replace: "",
+      },
+      {
         name: "a withdrawal is signed again although its marker was closed while it was drafted",
         find: "(draft && findReferenceRefusal(deps.store, draft)) ??",
         replace: "",

@@ -7,6 +7,7 @@ import { withdrawCapital } from "../../../signer/withdraw-capital.ts";
 import { makeOperators } from "../../support/approving-operators.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../support/evm-chain.ts";
 import { startTestSigner } from "../../support/test-signer.ts";
+import { startTokenKinds } from "../../support/token-kinds.ts";
 
 const chain = await startChain();
 const signing = await startTestSigner(chain);
@@ -113,4 +114,22 @@ test("approvals of a withdrawal count for a day, and a withdrawal that was signe
     reason: "approval_missing",
     detail: expect.stringContaining("the approvals of alice, bob are older than a day"),
   });
+});
+
+test("a reference that was used for one token of the Disburser is refused for another one, and not for USDC", async () => {
+  const { chain: own, assets, change } = await startTokenKinds();
+  const other = await startTestSigner(own, { change });
+  await other.setLimits({ file: { operators: listed } });
+  const ask = (asset: string) => {
+    const of = { ...wanted, asset, reference: "several" };
+    return withdrawCapital(other.deps, { ...of, approvals: approve({ action: "withdraw capital", ...of }) });
+  };
+  expect(await ask(assets.permit)).toMatchObject({ ok: true, to: expect.anything() });
+  const refused = { ok: false, reason: "invalid_request", detail: expect.stringContaining(assets.permit) };
+  expect(await ask(assets.push)).toMatchObject(refused);
+  expect(other.payouts()).toHaveLength(1);
+  // An EIP-3009 token has nonces of its own.
+  expect(await ask(assets.usdc)).toMatchObject({ ok: true });
+  expect(await ask(assets.permit)).toMatchObject({ ok: true });
+  expect(other.payouts()).toHaveLength(2);
 });
