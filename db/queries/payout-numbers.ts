@@ -19,18 +19,25 @@ export async function listUsedNumbers(db: Db, payouts: readonly PayoutNumber[]):
   return new Set(rows.map(({ number }) => number));
 }
 
-/** Returns the numbers in an account's movements that belong to no transfer: payouts that a restored database has lost. */
-export async function listUnclaimedNumbers(db: Db, args: { chain: string; payer: string }): Promise<Set<string>> {
+/** A movement that belongs to no transfer: a payout that a restored database has lost. `booked`: it is final and an exception. */
+export type UnclaimedPayout = Pick<ObservationRow, "amount" | "booked">;
+
+/** Returns an account's movements that belong to no transfer, by their numbers; of several with one number, the largest. */
+export async function listUnclaimedPayouts(
+  db: Db,
+  args: { chain: string; payer: string },
+): Promise<Map<string, UnclaimedPayout>> {
   const rows = await db
     .selectFrom("observation")
-    .select("authorization_nonce")
+    .select(["authorization_nonce", "amount", "booked"])
     .where("chain", "=", args.chain)
     .where(sql<boolean>`payer = ${args.payer}`)
     .where("transfer_id", "is", null)
     .where("authorization_nonce", "is not", null)
     .where("orphaned", "=", false)
+    .orderBy("amount")
     .execute();
-  return new Set(rows.flatMap(({ authorization_nonce: number }) => number ?? []));
+  return new Map(rows.flatMap(({ authorization_nonce: number, ...made }) => (number === null ? [] : [[number, made]])));
 }
 
 /**

@@ -200,13 +200,18 @@ export async function wakeRefunds(db: Db, args: { merchantId: string; asset: str
 }
 
 /** Wakes the queues of a chain that an amount blocks. */
-export async function wakeShortPayouts(db: Db, chain: string): Promise<void> {
+export const wakeShortPayouts = (db: Db, chain: string): Promise<void> => wakeBlocked(db, chain, amountObstacles);
+
+/** Wakes the queues of a chain that wait for payouts which a restored database has lost. */
+export const wakeUnrecorded = (db: Db, chain: string): Promise<void> => wakeBlocked(db, chain, ["unrecorded_payout"]);
+
+async function wakeBlocked(db: Db, chain: string, by: readonly Obstacle[]): Promise<void> {
   await sql`
     update payout_queue set version = version + 1, due_retries = 0, due_at = least(due_at, blocked_at), blocked_by = null,
       blocked_at = null
     where (kind, merchant_id, asset, chain) in (
       select kind, merchant_id, asset, chain from payout_queue
-      where chain = ${chain} and blocked_by = any(${amountObstacles})
+      where chain = ${chain} and blocked_by = any(${by})
       order by merchant_id collate "C", asset collate "C", kind, chain collate "C" for update)`.execute(db);
 }
 

@@ -32,6 +32,31 @@ export async function findRefund(db: Db, id: string): Promise<RefundRow> {
   return db.selectFrom("refund").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
 }
 
+/** Returns a refund that has not begun, locked until the commit. Undefined when it has, or was withdrawn. */
+export async function lockDue(db: Db, id: string): Promise<RefundRow | undefined> {
+  return db
+    .selectFrom("refund")
+    .selectAll()
+    .where("id", "=", id)
+    .where("state", "=", "due")
+    .forUpdate()
+    .executeTakeFirst();
+}
+
+/**
+ * Moves a refund to `paying`. Returns false and changes nothing when it has begun, was withdrawn, or has another amount than the
+ * one that was signed.
+ */
+export async function moveToPaying(
+  db: Db,
+  { id, amount }: Pick<RefundRow, "id" | "amount">,
+  at: Date,
+): Promise<boolean> {
+  const where = sql`amount = ${amount}::numeric`;
+  const set = { due_at: null };
+  return (await moveRows(db, "refund", { ids: [id], from: "due", to: "paying", at, set, where })).length > 0;
+}
+
 /** Moves refunds whose transfers are final to `paid`, with the transactions that paid them. Returns how many moved. */
 export async function moveToPaid(
   db: Db,

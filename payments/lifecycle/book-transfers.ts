@@ -3,6 +3,7 @@ import { moveRows } from "../../db/moves.ts";
 import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
 import type { DustRow } from "../../db/queries/dust.ts";
 import { insertGroups, keepNewGroups } from "../../db/queries/ledger-groups.ts";
+import { wakeUnrecorded } from "../../db/queries/payout-queue.ts";
 import { moveToPaid } from "../../db/queries/refunds.ts";
 import type { SpentTransaction } from "../../db/queries/transactions.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
@@ -94,6 +95,9 @@ async function bookUnmatched(deps: PaymentDeps, db: Db, observations: readonly U
     return chain ? (unmatchedGroup(chain, observation) ?? []) : [];
   });
   await insertGroups(db, groups, deps.now());
+  // A lost payout that is booked can be adopted.
+  const isOut = ({ chain, payer }: UnmatchedObservation) => payer === deps.chains.get(chain)?.treasury;
+  for (const chain of new Set(observations.filter(isOut).map((one) => one.chain))) await wakeUnrecorded(db, chain);
 }
 
 /** Books the dust deposits of a day as one exception. Returns the exception's subject. */

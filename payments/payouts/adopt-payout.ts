@@ -2,15 +2,8 @@ import { findExceptionBooking } from "../../db/queries/exceptions.ts";
 import { creditMerchants, debitMerchant, type Entry, insertGroups } from "../../db/queries/ledger-groups.ts";
 import type { ObservationRow } from "../../db/queries/observations.ts";
 import { wakeSettlements } from "../../db/queries/payout-queue.ts";
-import {
-  findRefund,
-  insertRefund,
-  listRefunds,
-  type RefundRow,
-  recordReceiver,
-  reduceRefund,
-} from "../../db/queries/refunds.ts";
-import { relinkPayments, relinkUnpaid } from "../../db/queries/settlement-links.ts";
+import { findRefund, type RefundRow, recordReceiver } from "../../db/queries/refunds.ts";
+import { relinkPayments } from "../../db/queries/settlement-links.ts";
 import {
   chooseNotBegun,
   findSettlement,
@@ -19,7 +12,6 @@ import {
   lockNotBegun,
   type NotBegun,
   recordDestination,
-  reduceSettlement,
   type SettlementRow,
 } from "../../db/queries/settlements.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
@@ -29,6 +21,7 @@ import { overpaidGroup, refundLessenedGroup, settlementChangedGroup } from "../a
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { deductFromSettlement } from "./begin-refunds.ts";
+import { splitRefund, splitSettlement } from "./split-payout.ts";
 
 type Deps = Pick<PaymentDeps, "now" | "log">;
 
@@ -48,7 +41,7 @@ export function adoptPayout(deps: Deps): BookAdopted {
       const settlement = await findSettlement(db, transfer.settlement_id);
       if (transfer.receiver !== movement.receiver)
         await recordDestination(db, { id: settlement.id, destination: `${transfer.chain}:${movement.receiver}` });
-      if (rest > 0n) await splitSettlement(deps, db, settlement, rest);
+      if (rest > 0n) await creditRest(deps, db, settlement, rest);
       // The merchant's other settlements waited for this one.
       await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
       const covered = rest < 0n ? await fillSettlement(deps, db, settlement, -rest) : 0n;
@@ -64,7 +57,7 @@ export function adoptPayout(deps: Deps): BookAdopted {
     // The nonce of a refund without a merchant is derived from the movement it returns, so a smaller amount is
     // unexplained.
     if (rest > 0n && refund.merchant_id === null) return undefined;
-    if (rest > 0n) await splitRefund(deps, db, refund, rest);
+    if (rest > 0n) await redrawRest(deps, db, refund, rest);
     const amount = rest > 0n ? movement.amount : transfer.amount;
     await bookOverpaid(deps, db, { transfer, movement, amount });
     return amount;
@@ -86,19 +79,11 @@ async function reverseException(deps: Deps, db: Db, transfer: TransferRow, movem
   await insertGroups(db, [group], deps.now());
 }
 
-/**
- * Credits the unpaid part of a settlement to the merchant again, as a new settlement that is due at once. Its payments that the sent
- * part does not cover are paid out with the new one, and are reported as paid out only then.
- */
-async function splitSettlement(deps: Deps, db: Db, settlement: SettlementRow, rest: bigint): Promise<void> {
-  const { id, merchant_id: merchantId, mode, asset, converted } = settlement;
-  const at = deps.now();
-  await reduceSettlement(db, { id, by: rest });
-  const [number = 0] = await creditMerchants(db, [{ merchantId, asset, amount: rest, settlements: 1 }]);
-  const row = { id: newId("stl", at), merchantId, mode, asset, number, amount: rest, dueAt: at, converted };
-  await insertSettlements(db, [row], at);
-  await relinkUnpaid(db, { from: id, to: row.id, paid: settlement.amount - rest });
-  await insertGroups(db, [settlementChangedGroup({ id, asset, merchantId, by: -rest })], at);
+/** Credits the unpaid part of a settlement that has begun to the merchant again, as a settlement of its own. */
+async function creditRest(deps: Deps, db: Db, settlement: SettlementRow, rest: bigint): Promise<void> {
+  await splitSettlement(deps, db, settlement, { rest, credit: rest });
+  const { id, asset, merchant_id: merchantId } = settlement;
+  await insertGroups(db, [settlementChangedGroup({ id, asset, merchantId, by: -rest })], deps.now());
 }
 
 /**
@@ -134,40 +119,21 @@ async function lockCovering(db: Db, of: Parameters<typeof chooseNotBegun>[1]): P
 }
 
 /**
- * Creates a new refund for the unsent part of a refund, drawn on the merchant's balance. The merchant is credited what the
- * sent part did not draw. Both parts of a refund in another asset draw their shares rounded up, so the credit can be zero.
+ * Creates a new refund for the unsent part of a refund that has begun, drawn on the merchant's balance. The merchant is credited
+ * what the sent part did not draw, which can be zero.
  */
-async function splitRefund(deps: Deps, db: Db, refund: RefundRow, rest: bigint): Promise<void> {
-  const { id, payment_id: paymentId, merchant_id: merchantId, owed_asset, owed_amount } = refund;
-  if (paymentId === null || merchantId === null) throw new Error(`refund ${id} is drawn on no balance`);
+async function redrawRest(deps: Deps, db: Db, refund: RefundRow, rest: bigint): Promise<void> {
+  const { id, asset, merchant_id: merchantId, owed_asset } = refund;
+  if (merchantId === null) throw new Error(`refund ${id} is drawn on no balance`);
   const at = deps.now();
-  const sent = refund.amount - rest;
-  const owedSent = owed_amount === null ? null : (owed_amount * sent + refund.amount - 1n) / refund.amount;
-  const owedRest = owed_amount === null || owedSent === null ? null : owed_amount - owedSent;
-  const back = { asset: owed_asset ?? refund.asset, amount: owedRest ?? rest };
-  const numbers = (await listRefunds(db, paymentId)).map(({ number }) => number);
-  await reduceRefund(db, { id, amount: sent, owedAmount: owedSent });
-  await insertRefund(db, {
-    id: newId("rfnd", at),
-    number: Math.max(...numbers) + 1,
-    payment_id: paymentId,
-    exception_id: null,
-    merchant_id: merchantId,
-    asset: refund.asset,
-    amount: rest,
-    owed_asset,
-    owed_amount: owedRest === 0n ? 1n : owedRest,
-    receiver: refund.receiver,
-    state: "due",
-    created_at: at,
-    due_at: at,
-  });
+  const { owedRest } = await splitRefund(deps, db, refund, rest);
+  const back = { asset: owed_asset ?? asset, amount: owedRest ?? rest };
   if (back.amount > 0n) {
     const [number = 0] = await creditMerchants(db, [{ merchantId, ...back, settlements: 1 }]);
     const settlement = { id: newId("stl", at), merchantId, mode: "live" as const, ...back, number, dueAt: at };
     await insertSettlements(db, [{ ...settlement, converted: owed_asset !== null }], at);
   }
-  await insertGroups(db, [refundLessenedGroup({ id, asset: refund.asset, amount: rest, merchantId, back })], at);
+  await insertGroups(db, [refundLessenedGroup({ id, asset, amount: rest, merchantId, back })], at);
 }
 
 async function bookOverpaid(

@@ -3,7 +3,7 @@ import { commitIfOk } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
 import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
-import { type DueRefund, listDueRefunds } from "../../db/queries/refunds.ts";
+import { type DueRefund, listDueRefunds, moveToPaying } from "../../db/queries/refunds.ts";
 import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
 import { chooseNotBegun, lockNotBegun, type NotBegun, reduceSettlement, sumOf } from "../../db/queries/settlements.ts";
 import { listStatementsOf } from "../../db/queries/signed-statements.ts";
@@ -15,9 +15,10 @@ import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { refundBegunGroup } from "../accounting/payout-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { listBehindForgottenRefunds } from "./paid-before-restore.ts";
+import { findForgottenRefunds } from "./paid-before-restore.ts";
 import { chainOf, listCaughtUp, type Payout, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
+import { splitForgottenRefunds } from "./split-payout.ts";
 
 /** The outcome of a refund: `begun` (now or before; also when it was withdrawn), or the reason why it waits. */
 export type RefundOutcome =
@@ -52,7 +53,7 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
   const failures: unknown[] = [];
   const payable: DueRefund[] = [];
   const ready = due.filter(({ asset }) => caughtUp.has(chainOf(asset)));
-  const waiting = await listBehindForgottenRefunds(deps, ready);
+  const { waiting, forgotten } = await findForgottenRefunds(deps, ready);
   for (const refund of due) {
     try {
       if (waiting.has(refund.id)) {
@@ -67,8 +68,10 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
       failures.push(error);
     }
   }
+  const split = await splitForgottenRefunds(deps, payable, forgotten);
+  for (const { id } of split.waiting) outcomes.set(id, "unrecorded_payout");
   // A refund that the signer refuses takes nothing, so the refunds that were short are checked once more.
-  for (let left: readonly DueRefund[] = payable; left.length > 0; ) {
+  for (let left: readonly DueRefund[] = split.ready; left.length > 0; ) {
     const { covered, short } = await splitByCover(deps.db, left, toDraw);
     left = short.map(({ payout }) => payout);
     if (covered.length === 0) {
@@ -160,10 +163,8 @@ async function begin(deps: Deps, refund: SignedRefund): Promise<NewTransfer | Re
 /** Writes state, balance, ledger and transfer of a refund. Without `afterCommit`, the refund has begun elsewhere. */
 async function writeBegun(deps: Deps, db: Db, { refund, transfer, epoch }: SignedRefund): Promise<Written> {
   const at = deps.now();
-  const ids = [refund.id];
-  const moved = await moveRows(db, "refund", { ids, from: "due", to: "paying", at, set: { due_at: null } });
-  // Another worker has begun this refund, or it was withdrawn.
-  if (moved.length === 0) return { ok: true };
+  // Another worker has begun or split this refund, or it was withdrawn.
+  if (!(await moveToPaying(db, refund, at))) return { ok: true };
   if (refund.merchant_id !== null) {
     const why = await debit(db, { ...refund, merchant_id: refund.merchant_id }, at);
     if (why) return { ok: false, why };

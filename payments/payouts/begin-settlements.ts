@@ -22,6 +22,7 @@ import { findForgottenPayouts } from "./paid-before-restore.ts";
 import { enqueueRefunds } from "./refund-payment.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
+import { splitForgottenSettlements } from "./split-payout.ts";
 
 /** The outcome of a settlement: begun (now or before), or the reason why it waits. */
 export type SettleOutcome =
@@ -58,8 +59,8 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   for (const { id, asset } of unknown)
     deps.log.error({ settlement: id, asset }, "settlement waits: its asset is not in the networks file");
   const unblocked = known.filter((settlement) => !findObstacle(settlement, caughtUp));
-  const { waiting, forgotten } = await findForgottenPayouts(deps, unblocked);
-  const due = [...(await listMissing(deps, forgotten, wanted)), ...wanted];
+  const { waiting, first, forgotten } = await findForgottenPayouts(deps, unblocked);
+  const due = [...(await listMissing(deps, first, wanted)), ...wanted];
   const obstacleOf = (settlement: SettlementWithDestination) => {
     if (unknown.includes(settlement)) return "unknown_asset";
     return findObstacle(settlement, caughtUp) ?? (waiting.has(settlement.id) ? "unrecorded_payout" : undefined);
@@ -74,8 +75,10 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     if (blocked) outcomes.set(settlement.id, blocked);
     else payable.push(settlement);
   }
+  const split = await splitForgottenSettlements(deps, payable, forgotten);
+  for (const { id } of split.waiting) outcomes.set(id, "unrecorded_payout");
   // A settlement that the signer refuses takes nothing, so the settlements that were short are checked once more.
-  for (let left: readonly SettlementWithDestination[] = payable; left.length > 0; ) {
+  for (let left: readonly SettlementWithDestination[] = split.ready; left.length > 0; ) {
     const { covered, short } = await splitByCover(deps.db, left, toDraw);
     left = short.map(({ payout }) => payout);
     if (covered.length === 0) {

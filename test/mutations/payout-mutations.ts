@@ -150,8 +150,8 @@ export const payoutMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a refund that was sent before a restore waits behind a later one that was sent too",
-        find: "if (isMade(number)) continue;",
-        replace: "",
+        find: "if (own) {",
+        replace: "if (false) {",
         tests: ["test/integration/payments/payouts/revived-refunds.test.ts"],
       },
       {
@@ -161,7 +161,7 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "a forgotten payout that its merchant's settlements wait for is adopted only when its turn comes",
-        find: "forgotten.push(...",
+        find: "first.push(...",
         replace: "[].push(...",
         tests: ["test/integration/payments/payouts/restored-backlog.test.ts"],
       },
@@ -170,6 +170,44 @@ export const payoutMutations: readonly MutationGroup[] = [
         find: "refundKey({ merchantId, paymentId, number: one })",
         replace: "refundKey({ merchantId, paymentId, number })",
         tests: ["test/integration/payments/payouts/revived-refunds.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/split-payout.ts",
+    tests: ["test/integration/payments/payouts/restored-remainders.test.ts"],
+    mutations: [
+      {
+        name: "the signer counts the remainder of a lost payout twice, and never signs it",
+        find: "if (!payout || payout.amount >= row.amount) result.ready.push(row);",
+        replace: "if (payout || !payout) result.ready.push(row);",
+      },
+      {
+        name: "two workers split a settlement twice",
+        find: "const now = { ...settlement, amount: locked.amount };",
+        replace: "const now = { ...settlement };",
+      },
+      {
+        name: "a settlement is split by a payout that a reorg can revert",
+        find: "else if (!payout.booked) result.waiting.push(row);",
+        replace: "",
+        tests: ["test/integration/payments/payouts/restored-payouts.test.ts"],
+      },
+      {
+        name: "the remainder of a settlement that has not begun is credited a second time",
+        find: "{ rest, credit: 0n }",
+        replace: "{ rest, credit: rest }",
+      },
+      {
+        name: "payments that an adopted payout does not cover are reported as paid out with it",
+        find: "await relinkUnpaid(db, { from: id, to: row.id, paid: settlement.amount - rest });",
+        replace: "",
+      },
+      {
+        name: "the remainder of a converted refund draws nothing",
+        find: "owedRest === 0n ? 1n : owedRest",
+        replace: "owedRest",
+        tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
       },
     ],
   },

@@ -99,8 +99,8 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund that has begun begins again",
-        find: "if (moved.length === 0) return",
-        replace: "if (false) return",
+        find: "if (!(await moveToPaying(db, refund, at))) return",
+        replace: "if (!(await moveToPaying(db, refund, at)) && false) return",
         tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
       },
       {
@@ -141,12 +141,7 @@ export const refundMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a payout of less than the payable amount clears all of it",
-        find: "if (rest > 0n) await splitSettlement(deps, db, settlement, rest);",
-        replace: "",
-      },
-      {
-        name: "payments that an adopted payout does not cover are reported as paid out with it",
-        find: "await relinkUnpaid(db, { from: id, to: row.id, paid: settlement.amount - rest });",
+        find: "if (rest > 0n) await creditRest(deps, db, settlement, rest);",
         replace: "",
       },
       {
@@ -158,12 +153,6 @@ export const refundMutations: readonly MutationGroup[] = [
         name: "the surplus of a payout over the payable amount is not booked",
         find: "const amount = rest > 0n ? movement.amount : transfer.amount;\n    await bookOverpaid(",
         replace: "const amount = rest > 0n ? movement.amount : transfer.amount;\n    if (false) await bookOverpaid(",
-      },
-      {
-        name: "the remainder of a converted refund draws nothing",
-        find: "owedRest === 0n ? 1n : owedRest",
-        replace: "owedRest",
-        tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
       },
       {
         name: "a movement that is adopted as a payout stays an exception",

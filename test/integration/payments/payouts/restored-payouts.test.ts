@@ -1,68 +1,30 @@
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
-import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { insertObservations } from "../../../../db/queries/observations.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { dispatchSettlements, takePayouts } from "../../../../payments/payouts/dispatch-payouts.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { listEvmNetworks } from "../../../../runtime/networks/read-networks.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, networksFor, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
-import { readStatementSince } from "../../../support/statement-sums.ts";
+import {
+  balanceOf,
+  expectReconciled,
+  payOut,
+  restoreDatabase,
+  settlementsOf,
+  work,
+} from "../../../support/restored-database.ts";
 import { testActor } from "../../../support/test-actor.ts";
-import { copyDatabase } from "../../../support/test-database.ts";
 import type { DepsOptions } from "../../../support/test-deps.ts";
 import { mintTestToken, startTokenKinds, testTokenBalance } from "../../../support/token-kinds.ts";
 
 const UNIT = 1_000_000n;
-
-const settlementsOf = (fixture: MerchantFixture, merchantId: string) =>
-  fixture.db.selectFrom("settlement").selectAll().where("merchant_id", "=", merchantId).orderBy("number").execute();
-const unpaidOf = async (fixture: MerchantFixture, merchantId: string) =>
-  (await settlementsOf(fixture, merchantId)).filter(({ state }) => state !== "paid" && state !== "netted");
-
-/** Relays and watches as workers do over time, which also frees lanes whose nonces the lost database used. */
-async function work(fixture: MerchantFixture): Promise<void> {
-  await fixture.relay();
-  await fixture.watch();
-  fixture.clock.advance(5_000);
-  await fixture.watch();
-}
-
-/** Begins and relays unpaid settlements for eight rounds, as the sweep and the workers do. */
-async function payOut(fixture: MerchantFixture, merchantId: string): Promise<void> {
-  for (let round = 0; round < 8; round += 1) {
-    const unpaid = await unpaidOf(fixture, merchantId);
-    await fixture.settle(...unpaid.map(({ id }) => id));
-    await work(fixture);
-  }
-}
-
-/** Backs up the database, lets a second deployment act on the original, and returns a fixture on the backup. */
-async function restore(
-  first: MerchantFixture,
-  chain: TestChain,
-  loseWork: (lost: MerchantFixture) => Promise<void>,
-  options: Pick<DepsOptions, "change" | "rpcUrls"> = {},
-) {
-  // Another merchant's money, which a duplicate payout could spend.
-  const other = await makeMerchantFixture(chain, { ...options, databaseUrl: first.databaseUrl });
-  await other.pay(await fundBuyer(chain), 1_000n);
-  await other.db.destroy();
-  await first.db.destroy();
-  const backup = await copyDatabase(first.databaseUrl);
-  const lost = await makeMerchantFixture(chain, { ...options, databaseUrl: first.databaseUrl });
-  await lost.watch();
-  await loseWork(lost);
-  await lost.db.destroy();
-  const restored = await makeMerchantFixture(chain, { ...options, databaseUrl: backup });
-  await restored.watch();
-  return restored;
-}
 
 /** Returns the options of a deployment in which two endpoints must agree on each movement of one unit or more. */
 async function requireTwoEndpoints(chain: TestChain): Promise<Pick<DepsOptions, "change" | "rpcUrls">> {
@@ -71,50 +33,6 @@ async function requireTwoEndpoints(chain: TestChain): Promise<Pick<DepsOptions, 
   const assets = network?.assets.map((asset) => ({ ...asset, agreementThreshold: String(UNIT) }));
   return { rpcUrls: [chain.url, url], change: { assets } };
 }
-
-const sumOf = async (fixture: MerchantFixture, account: string, asset: string) =>
-  (await listBalances(fixture.db, { account, asset }))[0]?.amount ?? 0n;
-
-async function expectReconciled(fixture: MerchantFixture, chain: TestChain) {
-  expect(await sumOf(fixture, "treasury", chain.asset)).toBe(await usdcBalance(chain, chain.keys.treasury.address));
-  expect(await sumOf(fixture, "in_transit", chain.asset)).toBe(0n);
-  expect(await checkLedger(fixture.db, { since: undefined })).toEqual([]);
-}
-
-test("a restored database adopts an accumulated payout that paid less than it owes and pays the remainder", async () => {
-  const chain = await startChain();
-  const first = await makeMerchantFixture(chain);
-  const started = first.deps.now();
-  await accumulatePayouts(first, { ms: 600_000 });
-  const sent = await first.pay(await fundBuyer(chain), 100n);
-  const later = await first.create(200n);
-  const { merchantId, destination } = first;
-
-  const restored = await restore(first, chain, async (lost) => {
-    const [one] = await settlementsOf(lost, merchantId);
-    expect(await lost.settle(one?.id ?? "")).toEqual(["begun"]);
-    await lost.relay();
-  });
-  expect(await usdcBalance(chain, destination)).toBe(1n * UNIT);
-  await restored.verify(await restored.attempt(later, await fundBuyer(chain)));
-  for (let round = 0; round < 3; round += 1) await work(restored);
-  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ number: 1, amount: 3n * UNIT }]);
-  expect(await listExceptions(restored.deps, 10)).toMatchObject([{ what: "left", amount: -1n * UNIT }]);
-
-  await payOut(restored, merchantId);
-  expect(await usdcBalance(chain, destination)).toBe(3n * UNIT);
-  expect(await settlementsOf(restored, merchantId)).toMatchObject([
-    { number: 1, amount: 1n * UNIT, state: "paid" },
-    { number: 2, amount: 2n * UNIT, state: "paid" },
-  ]);
-  // Each payment is reported as paid out with the transaction that paid it out.
-  expect([(await restored.settlementOf(sent)).number, (await restored.settlementOf(later)).number]).toEqual([1, 2]);
-  expect(await listExceptions(restored.deps, 10)).toEqual([]);
-  expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
-  await expectReconciled(restored, chain);
-  const statement = await readStatementSince({ ...restored, merchantId }, started);
-  expect(statement).toMatchObject({ settled: 3n * UNIT, closing: 0n });
-});
 
 /** Restores a backup after a lost refund of `sent` and begins a refund of `requested` for the same payment. */
 async function restoreAfterRefund({ sent, requested }: { sent: bigint; requested: bigint }) {
@@ -127,7 +45,7 @@ async function restoreAfterRefund({ sent, requested }: { sent: bigint; requested
     return unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live", amount })).refundId;
   };
   const before = await usdcBalance(chain, buyer.address);
-  const restored = await restore(first, chain, async (lost) => {
+  const restored = await restoreDatabase(first, chain, async (lost) => {
     expect(await lost.refund(await requestRefund(lost, sent))).toEqual(["begun"]);
     await lost.relay();
   });
@@ -136,28 +54,6 @@ async function restoreAfterRefund({ sent, requested }: { sent: bigint; requested
   const received = async () => (await usdcBalance(chain, buyer.address)) - before;
   return { chain, restored, refundId, received, merchantId: first.merchantId };
 }
-
-test("a restored database adopts a refund that sent less than requested and sends the remainder", async () => {
-  const { chain, restored, refundId, received, merchantId } = await restoreAfterRefund({
-    sent: 1n * UNIT,
-    requested: 3n * UNIT,
-  });
-  const rows = () => restored.db.selectFrom("refund").selectAll().orderBy("number").execute();
-  for (let round = 0; round < 8; round += 1) {
-    await work(restored);
-    await restored.refund(...(await rows()).map(({ id }) => id));
-  }
-  expect(await rows()).toMatchObject([
-    { id: refundId, number: 1, amount: 1n * UNIT, state: "paid" },
-    { number: 2, amount: 2n * UNIT, state: "paid" },
-  ]);
-  expect(await received()).toBe(3n * UNIT);
-  expect(await listExceptions(restored.deps, 10)).toEqual([]);
-  expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(-2n * UNIT);
-  const unpaid = await unpaidOf(restored, merchantId);
-  expect(unpaid.reduce((sum, { amount }) => sum + amount, 0n)).toBe(2n * UNIT);
-  await expectReconciled(restored, chain);
-});
 
 test("a restored database adopts a refund that sent more than requested and reports the difference as an exception", async () => {
   const { chain, restored, refundId, received } = await restoreAfterRefund({ sent: 3n * UNIT, requested: 1n * UNIT });
@@ -183,7 +79,7 @@ test.each([
     await first.pay(await fundBuyer(chain), 100n);
     const { merchantId, accountId, destination } = first;
 
-    const restored = await restore(
+    const restored = await restoreDatabase(
       first,
       chain,
       async (lost) => {
@@ -219,8 +115,8 @@ test.each([
     for (const { id } of open)
       unwrap(await bookException(restored.deps, { actor: testActor, id, as: "capital", note: "paid before" }));
     expect(await difference()).toBe(0n);
-    expect(await sumOf(restored, "operator_capital", chain.asset)).toBe(0n);
-    expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
+    expect(await balanceOf(restored, "operator_capital", chain.asset)).toBe(0n);
+    expect(await balanceOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
     await expectReconciled(restored, chain);
   },
 );
@@ -237,7 +133,7 @@ test("payments that one lost payout covered are not paid again by single payouts
   }
   await first.relay();
 
-  const restored = await restore(first, chain, async (lost) => {
+  const restored = await restoreDatabase(first, chain, async (lost) => {
     // The lost database accumulated both payments in one settlement. The restored database settles each by itself.
     const [one] = await settlementsOf(lost, merchantId);
     await lost.db
@@ -257,7 +153,7 @@ test("payments that one lost payout covered are not paid again by single payouts
   ]);
   for (const id of payments) expect((await restored.settlementOf(id)).state).toBe("paid");
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
-  expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
+  expect(await balanceOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
   await expectReconciled(restored, chain);
 });
 
@@ -266,7 +162,7 @@ test("a restored database adopts a lost payout to an earlier destination that an
   const first = await makeMerchantFixture(chain);
   const { merchantId, destination } = first;
   const payment = await first.pay(await fundBuyer(chain), 100n);
-  const restored = await restore(first, chain, async (lost) => {
+  const restored = await restoreDatabase(first, chain, async (lost) => {
     await lost.settle((await lost.settlementOf(payment)).id);
     await lost.relay();
   });
@@ -286,7 +182,7 @@ test("a restored database adopts a lost payout to an earlier destination that an
     state: "paid",
     destination: `${chain.id}:${destination.toLowerCase()}`,
   });
-  expect(await sumOf(restored, "losses", chain.asset)).toBe(0n);
+  expect(await balanceOf(restored, "losses", chain.asset)).toBe(0n);
   expect(restored.lines.some((line) => line.includes("with another amount or receiver"))).toBe(true);
   await expectReconciled(restored, chain);
 });
@@ -305,7 +201,7 @@ test.each(["permit", "push"] as const)(
     await chain.client.setBalance({ address: buyer.address, value: 10n ** 18n });
     const payment = await first.pay(buyer, 100n);
     const { destination, merchantId } = first;
-    const restored = await restore(
+    const restored = await restoreDatabase(
       first,
       chain,
       async (lost) => {
@@ -320,13 +216,13 @@ test.each(["permit", "push"] as const)(
     expect(await restored.settlementOf(payment)).toMatchObject({ state: "paid", amount: 1n * UNIT });
     const left = (await listExceptions(restored.deps, 10)).filter(({ amount }) => amount < 0n);
     expect(left).toEqual([]);
-    expect(await sumOf(restored, "treasury", asset)).toBe(
+    expect(await balanceOf(restored, "treasury", asset)).toBe(
       await testTokenBalance(chain, asset, chain.keys.treasury.address),
     );
   },
 );
 
-test("a lost payout of another amount changes no settlement before it is final and is not repeated meanwhile", async () => {
+test("a lost payout of a lower amount changes no settlement before it is final, and its queue is due again then", async () => {
   const chain = await startChain();
   const change = { finality: { blocks: 4 } };
   const first = await makeMerchantFixture(chain, { change });
@@ -340,7 +236,7 @@ test("a lost payout of another amount changes no settlement before it is final a
   await confirm(first, 4);
   const [settlement] = await settlementsOf(first, merchantId);
   const id = settlement?.id ?? "";
-  const restored = await restore(
+  const restored = await restoreDatabase(
     first,
     chain,
     async (lost) => {
@@ -362,21 +258,64 @@ test("a lost payout of another amount changes no settlement before it is final a
     .set({ amount: 3n * UNIT })
     .where("merchant_id", "=", merchantId)
     .execute();
-  expect(await restored.settle(id)).toEqual(["begun"]);
+  restored.clock.advance(600_000);
+  await restored.watch();
+  const isTaken = async () => (await takePayouts(restored.deps, "settlement")).some(({ ids }) => ids.includes(id));
+  expect(await isTaken()).toBe(true);
+  expect(await dispatchSettlements(restored.deps, [id])).toEqual(["unrecorded_payout"]);
+  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ amount: 3n * UNIT, state: "due" }]);
+  restored.clock.advance(5_000);
+  await restored.watch();
+  expect(await isTaken()).toBe(false);
+  await confirm(restored, 4);
+  expect(await isTaken()).toBe(true);
+  expect(await dispatchSettlements(restored.deps, [id])).toEqual(["begun"]);
   await restored.relay();
-  const payout = async () => (await restored.transfers()).find(({ settlement_id }) => settlement_id === id);
+  const payout = (await restored.transfers()).find(({ settlement_id }) => settlement_id === id);
+  expect(payout).toMatchObject({ state: "included", amount: 1n * UNIT });
+  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ amount: 1n * UNIT }, { amount: 2n * UNIT }]);
+  expect(await usdcBalance(chain, destination)).toBe(1n * UNIT);
+});
+
+/** Books a movement of the treasury with the number of a payout that has begun: a lost one that reached the chain later. */
+async function insertLatePayout(
+  fixture: MerchantFixture,
+  of: { settlementId: string; amount: bigint; booked: boolean },
+) {
+  const transfer = (await fixture.transfers()).find(({ settlement_id }) => settlement_id === of.settlementId);
+  if (!transfer) throw new Error("the settlement has no transfer");
+  const { chain, token, payer, receiver, authorization_nonce } = transfer;
+  const place = { chain, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
+  const movement = { token, payer, receiver, authorization_nonce, amount: of.amount, booked: of.booked };
+  await insertObservations(fixture.db, [{ ...place, ...movement, transfer_id: null, observed_at: fixture.deps.now() }]);
+}
+
+test("a lost payout that reaches the chain after its settlement has begun is adopted once it is booked, and the rest is credited", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { db, merchantId } = fixture;
+  const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 300n));
+  expect(await fixture.settle(id)).toEqual(["begun"]);
+  await insertLatePayout(fixture, { settlementId: id, amount: 1n * UNIT, booked: false });
+  await fixture.relay();
+  const payout = async () => (await fixture.transfers()).find(({ settlement_id }) => settlement_id === id);
   expect(await payout()).toMatchObject({
     state: "ready",
     amount: 3n * UNIT,
     last_error: expect.stringContaining("number"),
   });
-  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ amount: 3n * UNIT, state: "paying" }]);
-  await confirm(restored, 4);
-  restored.clock.advance(61_000);
-  await restored.relay();
+  expect(await settlementsOf(fixture, merchantId)).toMatchObject([{ amount: 3n * UNIT, state: "paying" }]);
+  await db.updateTable("observation").set({ booked: true }).where("tx_hash", "=", "0x02").execute();
+  fixture.clock.advance(61_000);
+  await fixture.relay();
   expect(await payout()).toMatchObject({ state: "included", amount: 1n * UNIT });
-  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ amount: 1n * UNIT }, { amount: 2n * UNIT }]);
-  expect(await usdcBalance(chain, destination)).toBe(1n * UNIT);
+  expect(await settlementsOf(fixture, merchantId)).toMatchObject([
+    { amount: 1n * UNIT, state: "paying" },
+    { amount: 2n * UNIT, state: "due" },
+  ]);
+  expect(await balanceOf(fixture, `payable:${merchantId}`, chain.asset)).toBe(-2n * UNIT);
+  expect(await checkLedger(db, { since: undefined })).toEqual([]);
+  expect(await usdcBalance(chain, fixture.destination)).toBe(0n);
 });
 
 test("an observation with a payout's number stops the payout from being sent, even if the chain would accept it", async () => {
@@ -384,12 +323,9 @@ test("an observation with a payout's number stops the payout from being sent, ev
   const fixture = await makeMerchantFixture(chain);
   const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 100n));
   await fixture.settle(id);
-  const payout = async () => (await fixture.transfers()).find(({ settlement_id }) => settlement_id === id);
-  const { token, payer, authorization_nonce } = (await payout()) ?? { token: "", payer: "", authorization_nonce: "" };
-  const place = { chain: chain.id, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
-  const movement = { token, payer, receiver: newKey().address.toLowerCase(), amount: 7n, authorization_nonce };
-  await insertObservations(fixture.db, [{ ...place, ...movement, transfer_id: null, observed_at: fixture.deps.now() }]);
+  await insertLatePayout(fixture, { settlementId: id, amount: 7n, booked: false });
   await fixture.relay();
-  expect(await payout()).toMatchObject({ state: "ready", last_error: expect.stringContaining("not sent again") });
+  const payout = (await fixture.transfers()).find(({ settlement_id }) => settlement_id === id);
+  expect(payout).toMatchObject({ state: "ready", last_error: expect.stringContaining("not sent again") });
   expect(await usdcBalance(chain, fixture.destination)).toBe(0n);
 });

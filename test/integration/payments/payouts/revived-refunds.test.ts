@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { deriveNonce, refundKey } from "../../../../chains/natural-key.ts";
 import { insertObservations } from "../../../../db/queries/observations.ts";
+import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import type { GaugeDeps } from "../../../../payments/maintenance/gauge-deps.ts";
 import { dispatchRefunds } from "../../../../payments/payouts/dispatch-payouts.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
@@ -97,4 +98,67 @@ test("a refund that a restore has revived waits while the chain shows its replac
   expect(adopted).toMatchObject({ state: "included", amount: 20n * UNIT });
   expect(await countUnrecorded(fixture.deps)).toBe(0);
   expect(await usdcBalance(chain, buyer.address)).toBe(before);
+});
+
+test("a refund that another worker has split while it was signed does not begin with its former amount", async () => {
+  const { chain, fixture, buyer, paymentId, before, request } = await payOnce();
+  const { db, deps, merchantId } = fixture;
+  const id = await request(3_000n);
+  const payment = (await fixture.transfers()).find(({ purpose }) => purpose === "payment");
+  if (!payment) throw new Error("the payment has no transfer");
+  const place = { chain: chain.id, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
+  const movement = { token: payment.token, payer: payment.receiver, receiver: payment.payer, amount: 20n * UNIT };
+  const number = deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: 1 }));
+  const { signer } = deps;
+  // While this worker waits for the signature, the lost refund of 20 USDC is booked, and another worker splits the refund.
+  deps.signer = {
+    ...signer,
+    signPayouts: async (payouts) => {
+      deps.signer = signer;
+      await insertObservations(db, [
+        {
+          ...place,
+          ...movement,
+          authorization_nonce: number,
+          booked: true,
+          transfer_id: null,
+          observed_at: deps.now(),
+        },
+      ]);
+      expect(
+        await dispatchRefunds(
+          {
+            ...deps,
+            signer: {
+              ...signer,
+              signPayouts: async () => {
+                throw new Error("killed");
+              },
+            },
+          },
+          [id],
+        ).catch(() => "killed"),
+      ).toBe("killed");
+      return signer.signPayouts(payouts);
+    },
+  };
+  const refunds = () => db.selectFrom("refund").selectAll().orderBy("number").execute();
+  await dispatchRefunds(deps, [id]);
+  expect(await refunds()).toMatchObject([
+    { amount: 20n * UNIT, state: "due" },
+    { number: 2, amount: 10n * UNIT, state: "due" },
+  ]);
+  expect(
+    await dispatchRefunds(
+      deps,
+      (await refunds()).map((one) => one.id),
+    ),
+  ).toEqual(["begun", "begun"]);
+  await fixture.relay();
+  expect(await refunds()).toMatchObject([
+    { amount: 20n * UNIT, state: "paying" },
+    { amount: 10n * UNIT, state: "paying" },
+  ]);
+  expect(await usdcBalance(chain, buyer.address)).toBe(before + 10n * UNIT);
+  expect(await checkLedger(db, { since: undefined })).toEqual([]);
 });

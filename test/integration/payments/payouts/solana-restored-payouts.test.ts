@@ -6,13 +6,22 @@ import { fundSol, keypairOf, newSolanaKey, sendAll } from "../../../../local/sol
 import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import { beginRefunds } from "../../../../payments/payouts/begin-refunds.ts";
+import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { parseNetworks } from "../../../../runtime/networks/read-networks.ts";
+import type { TreasurySigner } from "../../../../signer/treasury-signer.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
-import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import {
+  describeSolanaDeployment,
+  makeSolanaMerchantFixture,
+  type SolanaMerchantFixture,
+} from "../../../support/solana-merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
-import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
+import { startSignerFor } from "../../../support/test-signer.ts";
+import { fundSolanaBuyer, makeSolanaKeys, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 
 const UNIT = 1_000_000n;
 const DAY_MS = 86_400_000;
@@ -60,18 +69,27 @@ async function expectReconciled(fixture: SolanaMerchantFixture) {
 /** Backs up the database, lets a second deployment act on the original, and returns a fixture on the backup. */
 async function restore(
   first: SolanaMerchantFixture,
+  signer: TreasurySigner,
   loseWork: (lost: SolanaMerchantFixture) => Promise<void>,
 ): Promise<SolanaMerchantFixture> {
   await first.db.destroy();
   const backup = await copyDatabase(first.databaseUrl);
-  const lost = await makeSolanaMerchantFixture(solana, {
-    of: first,
-    databaseUrl: first.databaseUrl,
-    clock: first.clock,
-  });
+  const more = { of: first, clock: first.clock, signer };
+  const lost = await makeSolanaMerchantFixture(solana, { ...more, databaseUrl: first.databaseUrl });
   await loseWork(lost);
   await lost.db.destroy();
-  return makeSolanaMerchantFixture(solana, { of: first, databaseUrl: backup, clock: first.clock });
+  return makeSolanaMerchantFixture(solana, { ...more, databaseUrl: backup });
+}
+
+/** Starts a signer, and a merchant whose payouts it signs. `counted` returns the sum of what it has counted, minor units. */
+async function startSigned() {
+  const keys = await makeSolanaKeys(solana);
+  const { SOLANA_TREASURY_KEY = "" } = keys.env;
+  const networks = parseNetworks(await describeSolanaDeployment(solana, keys));
+  const { signer, payouts } = await startSignerFor(networks, { SOLANA_TREASURY_KEY });
+  const first = await makeSolanaMerchantFixture(solana, { keys, signer });
+  const counted = () => payouts().reduce((sum, one) => sum + BigInt(String(one["counted"])), 0n);
+  return { first, signer, counted };
 }
 
 /** Gives the treasury another merchant's money, which a duplicate payout could spend. */
@@ -92,13 +110,13 @@ async function fundTreasury(fixture: SolanaMerchantFixture): Promise<void> {
   await fixture.watchUntilState(paymentId, "succeeded");
 }
 
-test("a restored database adopts a lost accumulated payout, and the merchant receives exactly what it is owed", async () => {
-  const first = await makeSolanaMerchantFixture(solana);
+test("a restored database adopts a lost accumulated payout, and the signer signs exactly the rest of what is owed", async () => {
+  const { first, signer, counted } = await startSigned();
   await accumulatePayouts(first, { ms: 600_000 });
   unwrap(await first.reconcile());
   await fundTreasury(first);
   await first.pay(await fundSolanaBuyer(solana), 100n);
-  const restored = await restore(first, async (lost) => {
+  const restored = await restore(first, signer, async (lost) => {
     const [one] = await settlementsOf(lost);
     expect(await lost.settle(one?.id ?? "")).toEqual(["begun"]);
     await lost.submit();
@@ -114,6 +132,50 @@ test("a restored database adopts a lost accumulated payout, and the merchant rec
     { number: 1, amount: 1n * UNIT, state: "paid" },
     { number: 2, amount: 2n * UNIT, state: "paid" },
   ]);
+  expect(counted()).toBe(3n * UNIT);
+  expect(await listExceptions(restored.deps, 10)).toEqual([]);
+  await expectReconciled(restored);
+});
+
+test("a restored database adopts a refund that sent less than requested, and the signer signs exactly the rest", async () => {
+  const { first, signer, counted } = await startSigned();
+  unwrap(await first.reconcile());
+  await fundTreasury(first);
+  const buyer = await fundSolanaBuyer(solana);
+  const paymentId = await first.pay(buyer, 500n);
+  const before = await balanceOf(buyer.address);
+  const refundsOf = ({ db }: SolanaMerchantFixture) => db.selectFrom("refund").selectAll().orderBy("number").execute();
+  const request = async ({ deps }: SolanaMerchantFixture, value: bigint) => {
+    const amount = { unit: `caip19/${solana.asset}`, value };
+    return unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live", amount })).refundId;
+  };
+  /** Begins and submits refunds, as the sweep and the workers do, until all are paid. */
+  const refundAll = async (fixture: SolanaMerchantFixture) => {
+    const isPaid = async () => (await refundsOf(fixture)).every(({ state }) => state === "paid");
+    for (let round = 0; !(await isPaid()); round += 1) {
+      if (round > 30) throw new Error("the refunds are not paid");
+      await fixture.watchUntil(() => isCaughtUp(fixture.deps, solana.id));
+      await beginRefunds(
+        fixture.deps,
+        (await refundsOf(fixture)).map(({ id }) => id),
+      );
+      await fixture.submit();
+      for (let pass = 0; pass < 3; pass += 1) await fixture.watch(new AbortController().signal);
+      fixture.clock.advance(65_000);
+    }
+  };
+  const restored = await restore(first, signer, async (lost) => {
+    await request(lost, 2n * UNIT);
+    await refundAll(lost);
+  });
+  await request(restored, 5n * UNIT);
+  await refundAll(restored);
+  expect(await refundsOf(restored)).toMatchObject([
+    { number: 1, amount: 2n * UNIT },
+    { number: 2, amount: 3n * UNIT },
+  ]);
+  expect(await balanceOf(buyer.address)).toBe(before + 5n * UNIT);
+  expect(counted()).toBe(5n * UNIT);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
   await expectReconciled(restored);
 });
