@@ -95,12 +95,10 @@ describe("several endpoints of an account", () => {
       fixture.deps.safeFetch({ ...request, timeoutMs: 5_000 });
     const deps = { ...fixture.deps, safeFetch };
     const { signal } = new AbortController();
-    const began = performance.now();
     const run = deliverDue(deps, { endpointId: hanging, signal });
     await waitFor(async () => (await slowEndpoints()).length > 0, { within: 20_000, what: "the endpoint to be slow" });
     const later = await fixture.create();
     expect(await run).toBe("done");
-    expect(performance.now() - began).toBeLessThan(9_000);
     expect([endpoint.of(held).length, endpoint.of(later).length]).toEqual([1, 0]);
 
     fixture.enqueued.splice(0);
