@@ -168,8 +168,8 @@ describe("an endpoint that fails for five days", () => {
     unwrap(await replayEvents(fixture.deps, { ...query, which }));
     const arrived = endpoint.arrivals.length;
     await deliver();
-    const again = new Set(endpoint.arrivals.slice(arrived).map(({ event }) => event.data.payment_id));
-    expect([...created, missed].filter((paymentId) => !again.has(paymentId))).toEqual([]);
+    const resent = new Set(endpoint.arrivals.slice(arrived).map(({ event }) => event.data.payment_id));
+    expect([...created, missed].filter((paymentId) => !resent.has(paymentId))).toEqual([]);
   });
 
   test("stays enabled when it fails once, and once more after days without events", async () => {
