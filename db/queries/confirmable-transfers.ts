@@ -13,7 +13,10 @@ export type ConfirmedTransfer = Pick<
   "id" | "purpose" | "payment_id" | "settlement_id" | "refund_id" | "chain" | "asset" | "receiver" | "amount"
 > &
   Pick<Selectable<Tables["observation"]>, "block_number" | "block_id" | "tx_hash" | "log_index"> &
-  Pick<Selectable<Tables["observation"]>, "payer" | "authorization_nonce" | "recorded_late" | "observed_at"> & {
+  Pick<
+    Selectable<Tables["observation"]>,
+    "token" | "payer" | "authorization_nonce" | "recorded_late" | "observed_at"
+  > & {
     observed_amount: bigint;
   };
 
@@ -94,7 +97,7 @@ function proofs(db: Db) {
       "t.amount",
     ])
     .select(["s.block_number", "s.block_id", "s.tx_hash", "s.log_index", "s.amount as observed_amount"])
-    .select(["s.payer", "s.authorization_nonce", "s.recorded_late", "s.observed_at"])
+    .select(["s.token", "s.payer", "s.authorization_nonce", "s.recorded_late", "s.observed_at"])
     .orderBy("s.block_number")
     .orderBy("s.log_index");
 }

@@ -39,8 +39,11 @@ type Shown = Pick<
   | "observed_at"
 >;
 
-/** What an endpoint says about a movement. It is `silent` while it does not answer, or has not reached the block. */
-type Answer = "shown" | "absent" | "silent";
+/**
+ * What an endpoint says about a movement. It `differs` when it shows the movement with another natural key. It is `silent` while
+ * it does not answer, or has not reached the block.
+ */
+type Answer = "shown" | "differs" | "absent" | "silent";
 
 /** Selects the movements that can be booked now: those on which no further agreement is needed, or endpoints agree. */
 export type Agreement = {
@@ -66,13 +69,13 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log" | "now"
     const answers = await Promise.all(chain.endpoints.map((endpoint) => ask(endpoint, movement)));
     const shown = answers.filter((answer) => answer === "shown").length;
     if (shown >= REQUIRED_ENDPOINTS) return true;
-    const absent = chain.endpoints.filter((_, index) => answers[index] === "absent");
+    const against = chain.endpoints.filter((_, index) => answers[index] === "absent" || answers[index] === "differs");
     const { tx_hash: tx, amount } = movement;
-    if (movement.recorded_late && absent.length > 0) {
-      if (absent.length === answers.length) refuted.push(movement);
+    if (movement.recorded_late && against.length > 0) {
+      if (answers.every((answer) => answer === "absent")) refuted.push(movement);
       const detail = `a log of transaction ${tx} in block ${movement.block_number}`;
       const error = new ChainError("endpoints_disagree", { detail });
-      for (const endpoint of absent) recordDisagreement(deps, chain, endpoint, error);
+      for (const endpoint of against) recordDisagreement(deps, chain, endpoint, error);
       return false;
     }
     const hasWaited = deps.now().getTime() - movement.observed_at.getTime() >= LATE_WAIT_MS;
@@ -91,11 +94,8 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log" | "now"
   };
   return {
     keepTransfers: (transfers) =>
-      keep(transfers, (one) => {
-        const token = chain.tokens.get(one.asset)?.token ?? one.asset;
-        // The endpoints show what moved, which can be more than an adopted payout owed.
-        return { ...one, token, amount: one.observed_amount };
-      }),
+      // The endpoints show what moved, which can be more than an adopted payout owed.
+      keep(transfers, (one) => ({ ...one, amount: one.observed_amount })),
     keepMovements: (movements) => keep(movements, (one) => one),
     listRefuted: () => refuted,
   };
@@ -114,8 +114,9 @@ function openQuestions(chain: EvmChain): (endpoint: EndpointRpc, movement: Shown
     const view = { ...chain, rpc: endpoint.rpc };
     const reading = readings.get(key) ?? readMovements(view, movement);
     readings.set(key, reading);
-    for (const log of await reading) if (await isSame(view, log, movement)) return "shown";
-    return "absent";
+    const log = (await reading).find((one) => one.logIndex === movement.log_index && isSameMovement(one, movement));
+    if (!log) return "absent";
+    return (await hasKey(view, log, movement.authorization_nonce)) ? "shown" : "differs";
   };
   return (endpoint, movement) =>
     ask(endpoint, movement).catch((error: unknown) => {
@@ -135,9 +136,8 @@ async function readMovements(view: EvmChain, movement: Shown): Promise<EvmMoveme
   return readTransferLogs(await readLogsOfPayers(view, { hash, block, made }), view);
 }
 
-async function isSame(view: EvmChain, log: EvmMovement, movement: Shown): Promise<boolean> {
-  const nonce = movement.authorization_nonce;
-  if (log.logIndex !== movement.log_index || !isSameMovement(log, movement)) return false;
+/** Returns true when an endpoint shows a movement with this natural key, or when none is known. */
+async function hasKey(view: EvmChain, log: EvmMovement, nonce: string | null): Promise<boolean> {
   if (nonce === null || log.authorizationNonce === nonce || log.candidateNonces?.includes(nonce)) return true;
   if (log.authorizationNonce !== null) return false;
   const pushed = { ...log };

@@ -18,7 +18,7 @@ const makeConfirmed = (facts: Pick<ConfirmedTransfer, "purpose"> & Partial<Confi
   ...{ id: `trf_${facts.purpose}`, payment_id: null, settlement_id: null, refund_id: null, chain: chain.id },
   ...{ asset: chain.asset, receiver: fixture.destination, amount: 1_000_000n, block_number: 1, block_id: "0xb" },
   ...{ tx_hash: "0xt", log_index: 0, payer: "0xp", authorization_nonce: null, observed_amount: 1_000_000n },
-  ...{ recorded_late: false, observed_at: deps.now(), ...facts },
+  ...{ token: "0xk", recorded_late: false, observed_at: deps.now(), ...facts },
 });
 
 test("the ledger refuses to book a confirmed transfer for a payout or a refund that has not begun", async () => {
