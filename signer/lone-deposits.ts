@@ -74,9 +74,7 @@ function findAgreed(store: Store, asset: string): number {
 
 /** Returns the sum of all lone deposits of an asset, also of those that a second endpoint has shown since. */
 function readTotal(store: Store, asset: string): bigint {
-  const last = store
-    .prepare("select lone_total from lone_deposit where asset = ? order by id desc limit 1")
-    .get(asset);
+  const last = store.prepare("select lone_total from lone_deposit where asset = ? order by id desc limit 1").get(asset);
   return toAmount(last?.["lone_total"]);
 }
 

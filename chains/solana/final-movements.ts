@@ -73,11 +73,7 @@ async function listPayments(
  * Looks for transactions in the newest history of an account, and returns the slots of those that have succeeded. Leaves out
  * those that lie too far back.
  */
-function findListed(
-  chain: SolanaChain,
-  account: string,
-  wanted: ReadonlySet<string>,
-): Promise<Map<string, number>> {
+function findListed(chain: SolanaChain, account: string, wanted: ReadonlySet<string>): Promise<Map<string, number>> {
   return search(wanted, (page) => listSignatures(chain, { ...page, account, depth: chain.network.finality }));
 }
 

@@ -136,7 +136,9 @@ test("a quote without a price does not pay a payment in another currency, and no
   const optionId = await forge(paymentId, buyer, { rate: null, quoted_until: null });
   const { attemptId } = unwrap(await fixture.confirm(paymentId, optionId, await sign(paymentId, optionId, buyer)));
   await fixture.verify(attemptId ?? "");
-  expect(await fixture.verificationResult(attemptId ?? "")).toMatchObject({ refused: expect.stringContaining("withdrawn") });
+  expect(await fixture.verificationResult(attemptId ?? "")).toMatchObject({
+    refused: expect.stringContaining("withdrawn"),
+  });
 
   const other = await createEuroPayment(fixture);
   await fixture.db.updateTable("payment").set({ unit: "iso4217/CHF" }).where("id", "=", other).execute();
@@ -153,6 +155,8 @@ test("a quote without a price does not pay a payment in another currency, and no
     .execute();
   const second = unwrap(await fixture.confirm(other, forged.id, await sign(other, forged.id, buyer)));
   await fixture.verify(second.attemptId ?? "");
-  expect(await fixture.verificationResult(second.attemptId ?? "")).toMatchObject({ refused: expect.stringContaining("withdrawn") });
+  expect(await fixture.verificationResult(second.attemptId ?? "")).toMatchObject({
+    refused: expect.stringContaining("withdrawn"),
+  });
   expect((await fixture.status(other)).state).toBe("requires_action");
 });
