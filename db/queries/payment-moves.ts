@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from "kysely";
 import { anyOf } from "../any-of.ts";
 import { moveRows } from "../moves.ts";
 import type { Db } from "../tables.ts";
+import { isNamedByUnread } from "./history-entries.ts";
 import type { PaymentRow } from "./payments.ts";
 
 /** A payment whose attempt was verified, with the quote that the attempt pays. */
