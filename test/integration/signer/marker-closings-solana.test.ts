@@ -1,7 +1,7 @@
 import { base58 } from "@scure/base";
 import { NONCE_ACCOUNT_LENGTH } from "@solana/web3.js";
 import { afterEach, expect, test } from "vitest";
-import { readBlockhash, readFinal, readNewestSlot } from "../../../chains/solana/cluster-state.ts";
+import { readBlockhash, readFinal } from "../../../chains/solana/cluster-state.ts";
 import { listNonceAddresses, readNonces, readRent } from "../../../chains/solana/nonce-accounts.ts";
 import { findMarker } from "../../../chains/solana/payout-markers.ts";
 import { newSolanaKey } from "../../../local/solana-client.ts";
@@ -127,7 +127,7 @@ test("a marker that only one endpoint shows is not closed", async () => {
   first.alter(showNonce(request.nonceAccount, blockhash));
   expect(await signer.signPayoutTransaction({ ...request, nonce: blockhash })).toMatchObject({ ok: true });
   first.alter(undefined);
-  const signedIn = await readNewestSlot(chain);
+  const signedIn = await chain.rpc.ask("getSlot", (connection) => connection.getSlot("processed"));
   await waitFor(async () => (await readFinal(chain)).slot > signedIn, { within: 10_000 });
   clock.advance(DAY_MS);
   for (const liar of [first, second]) {
