@@ -116,10 +116,10 @@ test("a history of many pages is read completely and once, although listing and 
   const some = await startFixture({}, [short.url, short.url]);
   await waitFinalized(solana, ...(await sendDust(solana, treasuryOf(some), 60)));
   let calls = 0;
-  // The endpoint fails for three calls in the middle of the listing and of the reads: a call that fails once is made again.
+  // The endpoint fails for six calls in the middle of the listing and of the reads: a call that fails is made again elsewhere.
   proxy.fail(({ method }) => {
     if (method === "getSignaturesForAddress" || method === "getTransaction") calls += 1;
-    return calls % 20 >= 3 && calls % 20 <= 5 ? { code: -32_000, message: "not now" } : undefined;
+    return calls % 20 >= 3 && calls % 20 <= 8 ? { code: -32_000, message: "not now" } : undefined;
   });
   let failures = 0;
   for (let end = "more"; end === "more" || (await entries(some)).length > 0; some.clock.advance(60_000))
