@@ -105,7 +105,7 @@ function recordVerified(
   inStoreTransaction(deps.store, () => {
     const isOpen = findOpenTreasuries(deps, new Set(verified.map(({ deposit }) => deposit.chain)));
     const findRecorded = openRecords(deps);
-    const fits = openRoom(deps);
+    const fits = openLoneLimit(deps);
     const added = verified.filter((one) => {
       const refused = isOpen(one.deposit.chain, one.treasury) ? undefined : refuse("treasury_retired");
       // Others may have been recorded since the chain was read.
@@ -159,7 +159,7 @@ function openRecords({ store, deployment }: Deps): (claim: DepositClaim) => Depo
  * Returns a function that tells whether a deposit may be recorded: the sum of an asset's deposits that one endpoint has shown stays below
  * the amount that needs two, however many deposits, requests and merchants it comes from. A deposit that two have shown always may.
  */
-function openRoom({ store, chains }: Deps) {
+function openLoneLimit({ store, chains }: Deps) {
   const sums = new Map<string, bigint>();
   return ({ deposit: { chain: id, asset, amount }, isLone }: Extract<Checked, { ok: true }>): boolean => {
     const chain = chains.get(id);
@@ -184,7 +184,7 @@ async function readPart(
   claims: readonly DepositClaim[],
 ): Promise<ReadonlyMap<DepositClaim, Checked>> {
   const checked = await checkOnChain(deps, id, claims, "large");
-  const fits = openRoom(deps);
+  const fits = openLoneLimit(deps);
   const others = [...checked].filter(([, one]) => one.ok && !fits(one)).map(([claim]) => claim);
   if (others.length === 0) return checked;
   return new Map([...checked, ...(await checkOnChain(deps, id, others, "all"))]);
