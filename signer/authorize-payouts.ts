@@ -13,9 +13,9 @@ import {
   insertPayout,
   isOfOtherTreasury,
   listPaymentDeposits,
+  listRefunds,
   sumDeposits,
   sumMerchantPayouts,
-  sumRefunds,
   sumWindow,
   wasAuthorized,
 } from "./records.ts";
@@ -147,7 +147,7 @@ function decideForMerchant(
   const waiting = { at, waitingHours: limits.destinationWaitingHours, isHeld, actor: deps.caller };
 
   const reason =
-    (paymentId === null ? undefined : findRefundReason(deps, { merchantId, paymentId, asset, receiver, increase })) ??
+    (paymentId === null ? undefined : findRefundReason(deps, { paymentId, increase }, payout)) ??
     findFundsRefusal({
       ...listFunds(deps, merchantId, token),
       increase: { amount: increase, decimals: token.decimals },
@@ -222,9 +222,12 @@ function decideReturn(
 
 function findRefundReason(
   { store }: SignerDeps,
-  of: { merchantId: string; paymentId: string; asset: string; receiver: string; increase: bigint },
+  { paymentId, increase }: { paymentId: string; increase: bigint },
+  { nonce, receiver, amount, asset, merchantId }: Exclude<PayoutWithNonce, Return>,
 ) {
-  return findRefundRefusal({ ...of, deposits: listPaymentDeposits(store, of), refunded: sumRefunds(store, of) });
+  const of = { merchantId, paymentId, asset };
+  const refund = { nonce, receiver, amount, increase };
+  return findRefundRefusal(refund, listPaymentDeposits(store, of), listRefunds(store, of));
 }
 
 /** Returns the sums of a merchant's deposits and payouts in every asset of a currency, also in those that left the networks file. */

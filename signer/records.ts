@@ -1,4 +1,4 @@
-import type { PaymentDeposit } from "./rules.ts";
+import type { PaymentDeposit, SignedRefund } from "./rules.ts";
 import type { Store } from "./store.ts";
 
 // Reads and writes the store's deposits and payouts. Amounts are texts there, because SQLite's integers have 64 bits.
@@ -234,12 +234,22 @@ export function sumWindow(store: Store, of: Payer, { at, windowMs }: { at: Date;
   return sumPayouts(store, of) - sumPayoutsUntil(store, of, at.getTime() - windowMs);
 }
 
-/** Returns what was counted for refunds of a payment in an asset, minor units. */
-export function sumRefunds(store: Store, of: { merchantId: string; paymentId: string; asset: string }): bigint {
+/** Returns the refunds of a payment in an asset that were signed. */
+export function listRefunds(
+  store: Store,
+  of: { merchantId: string; paymentId: string; asset: string },
+): SignedRefund[] {
   return store
-    .prepare("select counted from payout where payment_id = ? and asset = ? and merchant_id = ?")
+    .prepare(
+      "select nonce, receiver, amount, counted from payout where payment_id = ? and asset = ? and merchant_id = ?",
+    )
     .all(of.paymentId, of.asset, of.merchantId)
-    .reduce((sum, row) => sum + toAmount(row["counted"]), 0n);
+    .map((row) => ({
+      nonce: text(row["nonce"]),
+      receiver: text(row["receiver"]),
+      amount: toAmount(row["amount"]),
+      counted: toAmount(row["counted"]),
+    }));
 }
 
 /** Returns the payments that have a deposit, each with its merchant. */

@@ -63,15 +63,35 @@ export function findFundsRefusal(of: {
 /** A verified deposit of one payment. */
 export type PaymentDeposit = { payer: string; amount: bigint };
 
-/** Returns why a refund of a payment is refused: it goes only to an account that has paid, and returns no more than was paid. */
-export function findRefundRefusal(of: {
-  receiver: string;
-  deposits: readonly PaymentDeposit[];
-  /** What was counted for refunds of the payment in the asset, minor units. */
-  refunded: bigint;
-  increase: bigint;
-}): "receiver_not_payer" | "funds_short" | undefined {
-  const paid = of.deposits.reduce((sum, { amount }) => sum + amount, 0n);
-  if (paid < of.refunded + of.increase) return "funds_short";
-  return of.deposits.some(({ payer }) => payer === of.receiver) ? undefined : "receiver_not_payer";
+/** A refund of one payment that was signed: its amount and what it added to what its nonce had counted before, minor units. */
+export type SignedRefund = { nonce: string; receiver: string; amount: bigint; counted: bigint };
+
+/**
+ * Returns why a refund of a payment is refused. All refunds return no more than was paid, and each account gets no more than it
+ * paid itself: otherwise a stranger who sends one minor unit for a payment could be named as the receiver of its whole refund.
+ */
+export function findRefundRefusal(
+  { nonce, receiver, amount, increase }: { nonce: string; receiver: string; amount: bigint; increase: bigint },
+  deposits: readonly PaymentDeposit[],
+  refunds: readonly SignedRefund[],
+): "receiver_not_payer" | "funds_short" | undefined {
+  if (sumAmounts(deposits) < sumAmounts(refunds.map(({ counted }) => ({ amount: counted }))) + increase)
+    return "funds_short";
+  const own = deposits.filter(({ payer }) => payer === receiver);
+  const returned = amount + sumOtherRefunds({ nonce, receiver }, refunds);
+  return sumAmounts(own) < returned ? "receiver_not_payer" : undefined;
 }
+
+/** Returns the sum of the highest amounts that were signed for a receiver under each other nonce. */
+function sumOtherRefunds(
+  { nonce, receiver }: Pick<SignedRefund, "nonce" | "receiver">,
+  refunds: readonly SignedRefund[],
+): bigint {
+  const highest = new Map<string, bigint>();
+  for (const one of refunds)
+    if (one.receiver === receiver && one.nonce !== nonce && one.amount > (highest.get(one.nonce) ?? 0n))
+      highest.set(one.nonce, one.amount);
+  return sumAmounts([...highest.values()].map((amount) => ({ amount })));
+}
+
+const sumAmounts = (all: readonly { amount: bigint }[]): bigint => all.reduce((sum, { amount }) => sum + amount, 0n);

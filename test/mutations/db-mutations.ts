@@ -535,8 +535,8 @@ export const dbMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "money that is booked as an exception is also matched to a transfer",
-        find: '.where("booked", "=", false)',
-        replace: "",
+        find: '.where("booked", "=", false)\n    .executeTakeFirst();',
+        replace: ".executeTakeFirst();",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },
       {

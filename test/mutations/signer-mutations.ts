@@ -81,7 +81,7 @@ export const signerMutations: readonly MutationGroup[] = [
       },
       {
         name: "a large movement that one endpoint shows needs no second one",
-        find: "if (large.length === 0) return found;",
+        find: "if (shared.length === 0) return found;",
         replace: "return found;",
       },
       {
@@ -516,13 +516,23 @@ export const signerMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "any account can receive a refund",
-        find: 'of.deposits.some(({ payer }) => payer === of.receiver) ? undefined : "receiver_not_payer"',
+        find: 'sumAmounts(own) < returned ? "receiver_not_payer" : undefined',
         replace: "undefined",
       },
       {
         name: "refunds can exceed what was paid",
-        find: "paid < of.refunded + of.increase",
-        replace: "paid < of.increase",
+        find: "sumAmounts(refunds.map(({ counted }) => ({ amount: counted }))) + increase",
+        replace: "increase",
+      },
+      {
+        name: "an account can receive what others paid",
+        find: "sumAmounts(own) < returned",
+        replace: "sumAmounts(deposits) < returned",
+      },
+      {
+        name: "an account can receive what it paid with each refund",
+        find: "amount + sumOtherRefunds({ nonce, receiver }, refunds)",
+        replace: "amount",
       },
     ],
   },

@@ -45,13 +45,38 @@ describe("a refund", () => {
     { payer: "0xb", amount: 3n },
   ];
 
+  const signed = (nonce: string, receiver: string, amount: bigint, counted = amount) => ({
+    nonce,
+    receiver,
+    amount,
+    counted,
+  });
+  const refund = (receiver: string, amount: bigint, increase = amount) => ({
+    nonce: "0x2",
+    receiver,
+    amount,
+    increase,
+  });
+
   test.each([
-    ["to a payer, within the deposits", { receiver: "0xb", refunded: 0n, increase: 8n }, undefined],
-    ["above the deposits", { receiver: "0xa", refunded: 0n, increase: 9n }, "funds_short"],
-    ["above what earlier refunds have left", { receiver: "0xa", refunded: 4n, increase: 5n }, "funds_short"],
-    ["to an account that did not pay", { receiver: "0xc", refunded: 0n, increase: 1n }, "receiver_not_payer"],
-  ])("%s", (_what, of, expected) => {
-    expect(findRefundRefusal({ ...of, deposits })).toBe(expected);
+    ["to a payer, of all that they paid", refund("0xa", 5n), [], undefined],
+    ["above what the receiver paid, within what others paid", refund("0xb", 4n), [], "receiver_not_payer"],
+    ["above what earlier refunds have left", refund("0xa", 2n), [signed("0x1", "0xa", 4n)], "receiver_not_payer"],
+    ["above all deposits", refund("0xa", 9n), [], "funds_short"],
+    ["of what earlier refunds have left", refund("0xa", 1n), [signed("0x1", "0xa", 4n)], undefined],
+    ["to one payer after a refund to another", refund("0xa", 5n), [signed("0x1", "0xb", 3n)], undefined],
+    ["of all deposits while one was signed too high", refund("0xa", 1n), [signed("0x1", "0xb", 8n)], "funds_short"],
+    ["that was signed for another payer", refund("0xb", 5n, 0n), [signed("0x2", "0xa", 5n)], "receiver_not_payer"],
+    [
+      "beside one that was raised",
+      refund("0xa", 2n),
+      [signed("0x1", "0xa", 1n), signed("0x1", "0xa", 3n, 2n)],
+      undefined,
+    ],
+    ["once more", refund("0xa", 5n, 0n), [signed("0x2", "0xa", 5n)], undefined],
+    ["to an account that did not pay", refund("0xc", 1n), [], "receiver_not_payer"],
+  ])("%s", (_what, of, refunds, expected) => {
+    expect(findRefundRefusal(of, deposits, refunds)).toBe(expected);
   });
 });
 
