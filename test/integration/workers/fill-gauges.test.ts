@@ -251,6 +251,7 @@ const ofSigner = [
   "pay_signer_hot_balance_minor_units",
   "pay_signer_hot_floor_minor_units",
   "pay_signer_hot_ceiling_minor_units",
+  "pay_signer_lone_deposit_age_seconds",
   "pay_signer_cold_transfers_total",
 ];
 
