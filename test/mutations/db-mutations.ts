@@ -220,11 +220,6 @@ export const dbMutations: readonly MutationGroup[] = [
         find: "perform from named_lock where name = 'destination reports' for update skip locked;",
         replace: "perform from named_lock where name = 'destination reports';",
       },
-      {
-        name: "reports to the signer whose lock is lost end as if another worker made them",
-        find: "raise exception 'the table named_lock lacks the destination reports';",
-        replace: "return false;",
-      },
     ],
   },
   {
