@@ -337,6 +337,38 @@ export const signerMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "signer/verify-deposits.ts",
+    tests: ["test/integration/signer/lying-endpoint.test.ts"],
+    mutations: [
+      {
+        name: "small deposits that one endpoint shows are compared with the threshold one by one",
+        find: "(sums.get(asset) ?? sumLone(store, asset)) + amount",
+        replace: "amount",
+      },
+      {
+        name: "concurrent requests each verify what one endpoint may show",
+        find: '(fits(one) ? undefined : refuse("not_final", TOO_MANY))',
+        replace: "undefined",
+      },
+      {
+        name: "deposits that do not fit are not read from a second endpoint",
+        find: 'checkOnChain(deps, id, others, "all")',
+        replace: 'checkOnChain(deps, id, others, "large")',
+      },
+    ],
+  },
+  {
+    file: "signer/agree-deposits.ts",
+    tests: ["test/integration/signer/lying-endpoint.test.ts"],
+    mutations: [
+      {
+        name: "a deposit that a second endpoint does not show counts as agreed",
+        find: "if (isSame) shown.add(one);",
+        replace: "void isSame;\n      shown.add(one);",
+      },
+    ],
+  },
+  {
     file: "signer/retired-treasuries.ts",
     tests: ["test/integration/signer/rebuild.test.ts"],
     mutations: [
