@@ -44,13 +44,13 @@ const copy = await copyTree(root);
 process.chdir(copy);
 // Runs also when a signal ends this process: vitest handles the signal, and the services stop with it.
 process.once("exit", () => rmSync(copy, { recursive: true, force: true }));
-const runner = await openRunner(copy);
+let opened: Runner | undefined;
 
 const progress = createProgress();
 try {
-  process.exitCode = (await runAll(runner)) ? 0 : 1;
+  process.exitCode = (await runAll()) ? 0 : 1;
 } finally {
-  await runner.close();
+  await closeRunner();
 }
 process.exit();
 
@@ -72,10 +72,20 @@ async function readSources(all: readonly Mutation[]): Promise<Map<string, string
   process.exit(2);
 }
 
-async function runAll(runner: Runner): Promise<boolean> {
+async function getRunner(): Promise<Runner> {
+  opened ??= await openRunner(copy);
+  return opened;
+}
+
+async function closeRunner(): Promise<void> {
+  await opened?.close();
+  opened = undefined;
+}
+
+async function runAll(): Promise<boolean> {
   const files = [...new Set(chosen.flatMap(({ tests }) => tests))];
   progress.say(`${files.length} test files without a mutation`);
-  const unchanged = await runner.run(files);
+  const unchanged = await (await getRunner()).run(files);
   if (unchanged.outcome !== "passed") {
     progress.print(
       `the tests do not pass without a mutation: ${"test" in unchanged ? unchanged.test : unchanged.reason}`,
@@ -86,7 +96,7 @@ async function runAll(runner: Runner): Promise<boolean> {
   for (const mutation of chosen) {
     progress.say(`${tried.length + 1} of ${chosen.length}: ${mutation.name}`);
     const begun = performance.now();
-    const result = await tryMutation(runner, mutation);
+    const result = await tryMutation(mutation);
     tried.push({ mutation, result });
     const seconds = ((performance.now() - begun) / 1_000).toFixed(1);
     progress.print(`${result.outcome.padEnd(8)}  ${mutation.file}: ${mutation.name} (${seconds} s)`);
@@ -97,23 +107,27 @@ async function runAll(runner: Runner): Promise<boolean> {
   return passes;
 }
 
-/** Applies a mutation to the copy, runs its tests file by file until one fails, and reverts it. */
-async function tryMutation(runner: Runner, mutation: Mutation): Promise<Result> {
+/**
+ * Applies a mutation to the copy, runs its tests file by file until one fails, and reverts it. The databases of tests are copies of one
+ * that is migrated when the services start, so they start anew for a mutation of a migration.
+ */
+async function tryMutation(mutation: Mutation): Promise<Result> {
   const { file, tests } = mutation;
   const text = sources.get(file) ?? "";
   const change = async (to: string) => {
     await writeFile(join(copy, file), to);
-    runner.forget(file);
+    if (file.startsWith("db/migrations/")) await closeRunner();
+    opened?.forget(file);
   };
   let broken: string | undefined;
   for (const test of tests) {
     await change(applyMutation(text, mutation));
-    const run = await runner.run([test]);
+    const run = await (await getRunner()).run([test]);
     await change(text);
     if (run.outcome === "broken") broken ??= run.reason;
     if (run.outcome !== "failed") continue;
     // A timeout or a lost connection may be caused by the machine: then the same file also fails without the mutation.
-    const rerun = run.byExpectation ? undefined : await runner.run([test]);
+    const rerun = run.byExpectation ? undefined : await (await getRunner()).run([test]);
     if (rerun === undefined || rerun.outcome === "passed") return { outcome: "caught", by: run.test };
     broken ??= `${test} does not pass without the mutation either`;
   }

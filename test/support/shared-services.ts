@@ -4,7 +4,6 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
-import { migrateDatabase } from "../../db/migrate.ts";
 import { type AnvilOptions, saveState, startAnvil } from "../../local/anvil.ts";
 import { openChain } from "../../local/chain-client.ts";
 import { createLogins, type DatabaseLogins, dropLogins } from "../../local/database-logins.ts";
@@ -63,7 +62,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
   return async () => {
     running.users -= 1;
-    if (running.users === 0) await running.close();
+    if (running.users > 0) return;
+    delete slot.paymentServiceTestServices;
+    await running.close();
   };
 }
 
@@ -89,7 +90,7 @@ function start(): Running {
     ]);
     postgresUrl = postgres.url;
     await execute(postgres.url, `create database ${template}`);
-    await migrateDatabase(namedDatabase(postgres.url, template));
+    await migrateTemplate(namedDatabase(postgres.url, template));
     logins = await createLogins(postgres.url);
     const contracts = await setUpContracts(openChain(anvil.url));
     const anvilStart = await describeStart(anvil);
@@ -114,6 +115,14 @@ function start(): Running {
   }
   const shared = Promise.all([startServices(), buildService(), compileContracts()]).then(([services]) => services);
   return { shared, users: 0, close };
+}
+
+/** Migrates in a process of its own, because a process reads the migrations once, and mutations change them. */
+async function migrateTemplate(url: string): Promise<void> {
+  const script = `import { migrateDatabase } from "${new URL("../../db/migrate.ts", import.meta.url)}";
+    await migrateDatabase(process.env.DATABASE_URL);`;
+  const env = { ...process.env, DATABASE_URL: url };
+  await run(process.execPath, ["--input-type=module", "--eval", script], { env });
 }
 
 /** Compiles the contracts of the tests in one process, because each process that compiles loads the compiler first. */
