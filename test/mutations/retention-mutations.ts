@@ -25,8 +25,6 @@ export const retentionMutations: readonly MutationGroup[] = [
         name: "a webhook event leaves before its delivery",
         find: "and not exists (select from webhook_delivery d where d.event_id = v.id and d.state = 'pending')",
         replace: "",
-        justification:
-          "the foreign key of the pending delivery refuses the removal, and the payment is noted as failing",
       },
       {
         name: "the newest event of a list leaves",
