@@ -94,7 +94,7 @@ async function work(config: WorkerConfig): Promise<void> {
   shutdown.onClose("clock", await keepMeasured(clock, { measured: gate.update, error: onClockError }));
   const chains = openChains(networks, metrics);
   shutdown.onClose("chains", () => closeChains(chains));
-  // The start counts as a sweep: a fleet that has just started has not stopped to sweep.
+  // The start counts as a sweep: no alert may say that a fleet which has just started sweeps no more.
   if (served.includes("sweep")) metrics.sweepLastRun.set(clock.now().getTime() / 1000);
   fillGauges({ db, chains, queues, metrics, now: clock.now, startedAt: clock.now() });
   log.info({ port: probes.port, served, signatureEngine }, "metrics listening");

@@ -41,13 +41,8 @@ export async function relistHistory(
     }));
     reportOmissions(deps, chain, parts, { final, known: slot });
     before = findNext(parts)?.signature;
-    if (
-      !(await save(
-        parts.flatMap(({ fresh }) => fresh),
-        before,
-      ))
-    )
-      return false;
+    const listed = parts.flatMap(({ fresh }) => fresh);
+    if (!(await save(listed, before))) return false;
     if (before === undefined) return true;
   }
   return false;
