@@ -1,12 +1,7 @@
 import { sql } from "kysely";
 import type { Finding } from "../findings.ts";
 import type { Db } from "../tables.ts";
-
-/** How much of the database a check reads: rows of groups booked since a time, or all rows. */
-export type CheckScope = { since: Date | undefined };
-
-/** SQL: the beginning of what a check reads. */
-export const beginOf = ({ since }: CheckScope) => (since ? sql`${since}::timestamptz` : sql`'-infinity'::timestamptz`);
+import { type CheckScope, sumsSince } from "./check-scope.ts";
 
 /** SQL: what the ledger owes each merchant, minor units. Reads the daily sums: a row for each merchant, asset and day. */
 const owed = sql`
@@ -45,12 +40,12 @@ export async function findWrongSums(db: Db, scope: CheckScope): Promise<Finding[
   const { rows } = await sql<Finding>`
     with entry as materialized (
       select g.id, g.kind, g.subject, ledger_day_of(g.at) as day, e.account, e.asset, e.amount
-      from ledger_group g join ledger_entry e on e.group_id = g.id where g.at >= ${beginOf(scope)}
+      from ledger_group g join ledger_entry e on e.group_id = g.id where g.at >= ${sumsSince(scope)}
     ), booked as (
       select account, asset, day, sum(amount) as amount from entry group by account, asset, day
     ), summed as (
       select account, asset, day, sum(amount) as amount from ledger_day
-      where day >= ledger_day_of(${beginOf(scope)}) group by account, asset, day
+      where day >= ledger_day_of(${sumsSince(scope)}) group by account, asset, day
     )
     select 'group_unbalanced' as kind, kind || ' ' || subject as subject, asset, sum(amount)::text as found, '0' as expected
     from entry group by id, kind, subject, asset having sum(amount) <> 0

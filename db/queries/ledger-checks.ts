@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Finding } from "../findings.ts";
 import type { Db } from "../tables.ts";
 
-/** Returns true for one caller when the check of the ledger is due. It is due again at `nextAt`. */
+/** Returns true for one caller when the check of the ledger is due. It is due at `nextAt` if the caller does not end it. */
 export async function takeLedgerCheck(db: Db, args: { now: Date; nextAt: Date }): Promise<boolean> {
   const row = await db
     .updateTable("ledger_check")
@@ -11,6 +11,11 @@ export async function takeLedgerCheck(db: Db, args: { now: Date; nextAt: Date })
     .returning("due_at")
     .executeTakeFirst();
   return row !== undefined;
+}
+
+/** Records that a check has ended. The next one is due at `nextAt`. */
+export async function endLedgerCheck(db: Db, args: { nextAt: Date }): Promise<void> {
+  await db.updateTable("ledger_check").set({ due_at: args.nextAt }).execute();
 }
 
 /** Stores the findings of a check in place of those of the previous one. */

@@ -1,66 +1,8 @@
 import { sql } from "kysely";
 import type { Finding } from "../findings.ts";
 import type { Db } from "../tables.ts";
-import { beginOf, type CheckScope } from "./balance-findings.ts";
-
-/**
- * SQL: what each payment of a settlement (`s`) adds to it, minor units, less what refunds have deducted from the payment.
- * A payment adds nothing unless the ledger has booked it, for the settlement's merchant and in its asset.
- *
- * `offset 0` and `limit 1` keep Postgres from reading all payments and transfers to join them: it looks up those of each
- * settlement.
- */
-const parts = sql`(
-  select case when p.state = 'succeeded' and p.merchant_id = s.merchant_id and coalesce(p.owed_asset, p.paid_asset) = s.asset
-      and (
-        select g.id from transfer t join ledger_group g on g.kind = 'payment' and g.subject = t.id
-        where t.payment_id = p.id and t.purpose = 'payment' limit 1) is not null
-    then coalesce(p.owed_amount, p.paid_amount - p.fee)
-      - (select coalesce(sum(d.amount), 0) from settlement_deduction d where d.payment_id = p.id)
-    else 0 end as part
-  from payment p where p.settlement_id = s.id offset 0)`;
-
-/** SQL: settlements that are being paid, or were paid since the beginning of the scope. */
-const begunSettlements = (scope: CheckScope) => sql`
-  select * from settlement where state = 'paying'
-  union all select * from settlement where paid_at >= ${beginOf(scope)} and state = 'paid'`;
-
-/**
- * Finds settlements whose amount does not follow from their payments: settlements without payments, and those with
- * another amount.
- *
- * Some settlements differ from their payments for a reason that the ledger shows: an exception was assigned to the
- * merchant, a refund was reduced, or a restored database had forgotten a payout. The amounts of all of the merchant's
- * settlements in the asset then add up to those of their payments and of these bookings. A difference is reported when
- * they do not. Reads the merchant's history only in that case.
- */
-export async function findUnexplainedSettlements(db: Db, scope: CheckScope): Promise<Finding[]> {
-  const { rows } = await sql<Finding>`
-    with candidate as (
-      select * from settlement where state in ('due', 'accumulating') union all ${begunSettlements(scope)}
-    ), explained as (
-      select s.id, s.merchant_id, s.asset, s.amount, added.payments, added.parts from candidate s cross join lateral (
-        select count(*) as payments, coalesce(sum(part), 0) as parts from ${parts} p
-      ) added
-    ), differing as materialized (select * from explained where amount <> parts),
-    owner as (select distinct merchant_id, asset from differing), accepted as (
-      select o.merchant_id, o.asset from owner o
-      where (select coalesce(sum(amount), 0) from settlement s where s.merchant_id = o.merchant_id and s.asset = o.asset)
-        - (select coalesce(sum(p.part), 0) from settlement s cross join lateral ${parts} p
-           where s.merchant_id = o.merchant_id and s.asset = o.asset)
-        = (select coalesce(sum(-e.amount), 0) from ledger_entry e join ledger_group g on g.id = e.group_id
-           where e.account = 'payable:' || o.merchant_id and e.account like 'payable:%' and e.asset = o.asset
-             and g.kind in ('exception_resolved', 'exception_reversed', 'refund_begun', 'refund_reduced'))
-        + (select coalesce(sum(d.amount), 0) from settlement s join settlement_deduction d on d.settlement_id = s.id
-           where s.merchant_id = o.merchant_id and s.asset = o.asset)
-    )
-    select case when payments = 0 then 'settlement_without_payments' else 'settlement_differs' end as kind,
-      id as subject, asset, amount::text as found, parts::text as expected
-    from differing where (merchant_id, asset) not in (select merchant_id, asset from accepted) order by 1, 2`.execute(
-    db,
-  );
-  return rows;
-}
+import { type CheckScope, foundBefore, payoutsSince } from "./check-scope.ts";
+import { begunSettlements } from "./settlement-findings.ts";
 
 /** Finds settlements that are being paid or were paid, with another amount than the ledger has booked, or without a transfer. */
 export async function findUnbookedSettlements(db: Db, scope: CheckScope): Promise<Finding[]> {
@@ -119,7 +61,7 @@ export async function findWrongRefunds(db: Db): Promise<Finding[]> {
 
 /**
  * Finds transfers of payouts that no settlement or refund has begun, and those with another amount, asset or receiver.
- * Reads transfers that have not ended, and those booked since the beginning of the scope.
+ * Reads transfers that have not ended, those booked since the beginning of the scope, and those that a former check has found.
  */
 export async function findWrongPayoutTransfers(db: Db, scope: CheckScope): Promise<Finding[]> {
   const { rows } = await sql<Finding>`
@@ -127,7 +69,9 @@ export async function findWrongPayoutTransfers(db: Db, scope: CheckScope): Promi
       select * from transfer where purpose in ('settlement', 'refund') and state not in ('confirmed', 'ended')
       union
       select t.* from ledger_group g join transfer t on t.id = g.subject
-      where g.kind in ('settlement_paid', 'refund_paid') and g.at >= ${beginOf(scope)}
+      where g.kind in ('settlement_paid', 'refund_paid') and g.at >= ${payoutsSince(scope)}
+      union
+      select * from transfer where id in ${foundBefore} and purpose in ('settlement', 'refund')
     ), compared as (
       select t.id, t.asset, t.amount, t.receiver, coalesce(s.state, r.state) in ('paying', 'paid') as begun,
         coalesce(s.asset, r.asset) as owed_asset, coalesce(s.amount, r.amount) as owed,

@@ -1,12 +1,9 @@
 import type { Finding } from "../../db/findings.ts";
-import { type CheckScope, findWrongBalances, findWrongSums } from "../../db/queries/balance-findings.ts";
-import { addFindings, replaceFindings, takeLedgerCheck } from "../../db/queries/ledger-checks.ts";
-import {
-  findUnbookedSettlements,
-  findUnexplainedSettlements,
-  findWrongPayoutTransfers,
-  findWrongRefunds,
-} from "../../db/queries/payout-findings.ts";
+import { findWrongBalances, findWrongSums } from "../../db/queries/balance-findings.ts";
+import type { CheckScope } from "../../db/queries/check-scope.ts";
+import { addFindings, endLedgerCheck, findLastCheck, replaceFindings, takeLedgerCheck } from "../../db/queries/ledger-checks.ts";
+import { findUnbookedSettlements, findWrongPayoutTransfers, findWrongRefunds } from "../../db/queries/payout-findings.ts";
+import { findUnexplainedSettlements } from "../../db/queries/settlement-findings.ts";
 import { trySavepoint } from "../../db/savepoint.ts";
 import type { Db, Pool } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -57,23 +54,41 @@ async function runFinders(db: Db, scope: CheckScope): Promise<Check> {
   return check;
 }
 
-/** Interval between checks, milliseconds. */
+/** Interval between checks, milliseconds, and by how much of its duration it is longer. */
 const CHECK_EVERY_MS = 300_000;
+const DURATIONS = 10;
+/** When another process makes a check that a process has begun and not ended, milliseconds. */
+const ABANDONED_MS = 30 * 60_000;
+/** How long before the last check a payout can have been booked that the check did not see, milliseconds. */
+const OVERLAP_MS = 600_000;
 const DAY_MS = 24 * 60 * 60_000;
 
 /**
- * Checks the ledger when it is due, in one process of the fleet. Reads what is unfinished, and what was booked or paid
- * since the beginning of yesterday (UTC). Stores and logs the findings. When a part of the check fails, adds what the other
- * parts have found to the former findings, and throws: the check then counts as not made.
+ * Checks the ledger when it is due, in one process of the fleet. Reads what is unfinished, the payouts since the last check,
+ * and the sums of the days (UTC) since then, and once more what former checks have found. Stores and logs the findings. When a part
+ * of the check fails, adds what the other parts have found to the former findings, and throws: the check then counts as not made.
  */
 export async function checkLedgerIfDue(deps: Pick<PaymentDeps, "db" | "now" | "log">): Promise<void> {
   const now = deps.now();
-  const nextAt = new Date(now.getTime() + CHECK_EVERY_MS);
-  if (!(await takeLedgerCheck(deps.db, { now, nextAt }))) return;
-  const since = new Date(Math.floor(now.getTime() / DAY_MS - 1) * DAY_MS);
-  const { findings, failures } = await inSnapshot(deps.db, (trx) => runFinders(trx, { since }));
-  if (failures.length > 0) await addFindings(deps.db, findings, now);
-  else await deps.db.transaction().execute((db) => replaceFindings(db, findings, now));
-  for (const finding of findings) deps.log.error({ ...finding }, "rows of the ledger contradict each other");
-  if (failures.length > 0) throw failures[0];
+  if (!(await takeLedgerCheck(deps.db, { now, nextAt: new Date(now.getTime() + ABANDONED_MS) }))) return;
+  const begunAt = performance.now();
+  try {
+    const scope = scopeAfter(await findLastCheck(deps.db), now);
+    const { findings, failures } = await inSnapshot(deps.db, (trx) => runFinders(trx, scope));
+    if (failures.length > 0) await addFindings(deps.db, findings, now);
+    else await deps.db.transaction().execute((db) => replaceFindings(db, findings, now));
+    for (const finding of findings) deps.log.error({ ...finding }, "rows of the ledger contradict each other");
+    if (failures.length > 0) throw failures[0];
+  } finally {
+    // A check holds back the removal of old versions of rows, so a long one runs less often.
+    const pauseMs = Math.max(CHECK_EVERY_MS, DURATIONS * (performance.now() - begunAt));
+    await endLedgerCheck(deps.db, { nextAt: new Date(now.getTime() + pauseMs) });
+  }
+}
+
+/** Returns what a check reads after one that was made at `last`: no more than today and yesterday, however many checks have failed. */
+function scopeAfter(last: Date, now: Date): CheckScope {
+  const startOfDay = (time: number) => Math.floor(time / DAY_MS) * DAY_MS;
+  const paidSince = Math.max(last.getTime() - OVERLAP_MS, startOfDay(now.getTime()) - DAY_MS);
+  return { since: new Date(startOfDay(paidSince)), paidSince: new Date(paidSince) };
 }

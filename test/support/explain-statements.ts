@@ -3,19 +3,24 @@ import { vi } from "vitest";
 
 type Statement = { text: string; values: readonly unknown[] };
 
-/** Runs work and returns the different statements that this process has sent to Postgres meanwhile, with their values. */
-export async function captureStatements(work: () => Promise<unknown>): Promise<Statement[]> {
+/** Runs work and returns every statement that this process has sent to Postgres meanwhile, with its values. */
+export async function listStatements(work: () => Promise<unknown>): Promise<Statement[]> {
   const spy = vi.spyOn(pg.Client.prototype, "query");
   try {
     await work();
-    const sent = spy.mock.calls.map(([query, values]) => {
+    return spy.mock.calls.map(([query, values]) => {
       const config = query as unknown as { text?: string; values?: unknown[] };
       return { text: config.text ?? String(query), values: config.values ?? (values as unknown as unknown[]) ?? [] };
     });
-    return [...new Map(sent.map((statement) => [statement.text, statement])).values()];
   } finally {
     spy.mockRestore();
   }
+}
+
+/** Does the same, and returns each text once, with its last values. */
+export async function captureStatements(work: () => Promise<unknown>): Promise<Statement[]> {
+  const sent = await listStatements(work);
+  return [...new Map(sent.map((statement) => [statement.text, statement])).values()];
 }
 
 type Plan = { "Node Type": string; "Relation Name"?: string; "Plan Rows": number; Plans?: Plan[] };

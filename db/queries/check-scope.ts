@@ -1,0 +1,20 @@
+import { sql } from "kysely";
+
+/** How much of the database a check of the ledger reads. */
+export type CheckScope = {
+  /** Sums of the days since this one (UTC), which begins at this time. All days when undefined. */
+  since: Date | undefined;
+  /** Payouts that were paid or booked since this time, and all that are unfinished. All payouts when unset. */
+  paidSince?: Date;
+};
+
+const beginOf = (time: Date | undefined) => (time ? sql`${time}::timestamptz` : sql`'-infinity'::timestamptz`);
+
+/** SQL: the beginning of the days whose sums a check reads. */
+export const sumsSince = ({ since }: CheckScope) => beginOf(since);
+
+/** SQL: the beginning of the payouts that a check reads. */
+export const payoutsSince = ({ paidSince }: CheckScope) => beginOf(paidSince);
+
+/** SQL: the subjects of the findings that are stored, so that a check reads them until they are repaired, whatever their age. */
+export const foundBefore = sql`(select subject from ledger_finding)`;
