@@ -5,7 +5,7 @@ import { expirePayment } from "../payments/lifecycle/expire-payment.ts";
 import { createSend } from "../payments/lifecycle/relay-transfers.ts";
 import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
-import { cleanUp } from "../payments/maintenance/clean-up.ts";
+import { cleanUp, deleteLateQuotes } from "../payments/maintenance/clean-up.ts";
 import { recordSignerHead } from "../payments/maintenance/signer-log.ts";
 import { sumEndedPayments } from "../payments/maintenance/sum-payments.ts";
 import { applyDueChanges } from "../payments/merchants/decide-changes.ts";
@@ -35,6 +35,9 @@ export type WorkerDeps = DeliveryDeps &
 
 /** Interval between deletions of rows past their retention, seconds. Each run deletes up to 5,000 rows. */
 const CLEAN_EVERY_S = 5;
+
+/** Interval between deletions of quotes that ended long after they were renewed, seconds. */
+const LATE_QUOTES_EVERY_S = 86_400;
 
 /** Interval between checks for chains whose reconciliation is due, seconds. */
 const RECONCILE_EVERY_S = 5;
@@ -102,6 +105,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     [1, () => applyDueChanges(deps)],
     [1, reportWhenDue],
     [CLEAN_EVERY_S, () => cleanUp(deps)],
+    [LATE_QUOTES_EVERY_S, () => deleteLateQuotes(deps)],
     [RECONCILE_EVERY_S, () => enqueueReconciliations(deps)],
     [EXCESS_EVERY_S, (at) => enqueueMovesOfExcess(deps, at)],
     [SUM_EVERY_S, (at) => deps.enqueue("sum-payments", [{ data: { at } }])],

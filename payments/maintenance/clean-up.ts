@@ -18,11 +18,14 @@ const BURNED_MS = 48 * 3_600_000;
 const REQUESTED_MS = 90 * 24 * 3_600_000;
 /** Retention of the requests to webhook endpoints and their responses, milliseconds. */
 const SENT_MS = 30 * 24 * 3_600_000;
-/**
- * Retention of an unsigned quote after its end, once it was renewed, and how far back the search goes, milliseconds.
- */
+/** Retention of an unsigned quote after its end, once it was renewed, milliseconds. */
 const QUOTE_LIFETIME_MS = 24 * 3_600_000;
-const QUOTE_FOUND_MS = 30 * 24 * 3_600_000;
+/**
+ * How far back the search for renewed quotes goes, milliseconds. Most are deleted as soon as their retention is over. The others end
+ * long after they were renewed, or their chain was not read.
+ */
+const QUOTE_FOUND_MS = 36 * 3_600_000;
+const LATE_QUOTE_FOUND_MS = 30 * 24 * 3_600_000;
 
 /**
  * Deletes rows past their retention: buyer data, responses kept for idempotency, refused attempts with the results that
@@ -46,11 +49,17 @@ export async function cleanUp(deps: Pick<PaymentDeps, "db" | "now">): Promise<{
     gas: await deleteOldBurnedGas(deps.db, { before: ago(BURNED_MS), limit: LIMIT }),
     sent: await deleteOldDeliveryAttempts(deps.db, { before: ago(SENT_MS), limit: LIMIT }),
     requests: await deleteOldRequests(deps.db, { before: ago(REQUESTED_MS), limit: LIMIT }),
-    quotes: await deleteRenewedOptions(deps.db, {
-      window: { from: ago(QUOTE_FOUND_MS), to: deps.now() },
-      over: ago(QUOTE_LIFETIME_MS),
-      lateMs: QUOTE_GRACE_MS,
-      limit: LIMIT,
-    }),
+    quotes: await deleteQuotes(deps, QUOTE_FOUND_MS),
   };
+}
+
+/** Deletes the renewed quotes that `cleanUp` no longer looks for. Reads the renewals of a month. Returns the number of rows. */
+export function deleteLateQuotes(deps: Pick<PaymentDeps, "db" | "now">): Promise<number> {
+  return deleteQuotes(deps, LATE_QUOTE_FOUND_MS);
+}
+
+function deleteQuotes({ db, now }: Pick<PaymentDeps, "db" | "now">, foundMs: number): Promise<number> {
+  const ago = (ms: number) => new Date(now().getTime() - ms);
+  const over = ago(QUOTE_LIFETIME_MS);
+  return deleteRenewedOptions(db, { window: { from: ago(foundMs), to: over }, over, lateMs: QUOTE_GRACE_MS, limit: LIMIT });
 }

@@ -3,7 +3,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
-import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
+import { cleanUp, deleteLateQuotes } from "../../../../payments/maintenance/clean-up.ts";
 import { setFee } from "../../../../payments/merchants/fee-policies.ts";
 import type { OptionView } from "../../../../payments/views.ts";
 import { fundBuyer, mine } from "../../../support/evm-chain.ts";
@@ -156,6 +156,25 @@ test("the cleanup deletes replaced quotes a day after they expire, except signed
   await readUpTo(fixture.deps.now());
   expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 2 });
   expect((await idsOf(fixture, paymentId)).toSorted()).toEqual([signed, newest].toSorted());
+});
+
+test("a replaced quote whose chain was read two days late is deleted by the daily cleanup", async () => {
+  const fixture = await makeMerchant([assets.usdc]);
+  const buyer = await fundBuyer(chain);
+  const paymentId = await createEuroPayment(fixture, { expiresAt: new Date(fixture.deps.now().getTime() + HOUR_MS) });
+  await setPrice(120n);
+  await offerOne(fixture, paymentId, buyer);
+  fixture.clock.advance(PAST_QUOTE_MS);
+  await setPrice(121n);
+  const newest = await offerOne(fixture, paymentId, buyer);
+  await fixture.watch();
+  fixture.clock.advance(48 * HOUR_MS);
+  expect(await deleteLateQuotes(fixture.deps)).toBe(0);
+  await fixture.db.updateTable("chain_cursor").set({ chain_time: fixture.deps.now() }).execute();
+  // What the frequent cleanup reads does not grow with the quotes of past days.
+  expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 0 });
+  expect(await deleteLateQuotes(fixture.deps)).toBe(1);
+  expect(await idsOf(fixture, paymentId)).toEqual([newest.id]);
 });
 
 type Signed = Awaited<ReturnType<typeof signOption>>;
