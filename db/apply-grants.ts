@@ -1,7 +1,10 @@
 import { sql } from "kysely";
 import { memberNames } from "../runtime/member-names.ts";
 import { errorCode } from "../runtime/redaction.ts";
-import { type AnyPrivileges, callable, grants, roles } from "./grants.ts";
+import { callable } from "./grants/callable-functions.ts";
+import type { AnyPrivileges } from "./grants/privileges.ts";
+import { roles } from "./grants/roles.ts";
+import { grants } from "./grants.ts";
 import type { Pool } from "./tables.ts";
 
 /** SQLSTATE: another database's migration has just created the role. */

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { type Role, roles } from "../db/grants.ts";
+import { type Role, roles } from "../db/grants/roles.ts";
 import { execute } from "./execute-sql.ts";
 
 /** What the names of one server's logins have in common, and their password. */
 export type DatabaseLogins = { suffix: string; password: string };
 
 /**
- * Creates a login for each role of the service (db/grants.ts). Logins belong to the server: they work in all of its
+ * Creates a login for each role of the service (db/grants/roles.ts). Logins belong to the server: they work in all of its
  * migrated databases. The role of `ownerUrl` must be allowed to create roles.
  */
 export async function createLogins(ownerUrl: string): Promise<DatabaseLogins> {

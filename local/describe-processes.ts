@@ -2,7 +2,7 @@ import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Role as DatabaseRole } from "../db/grants.ts";
+import type { Role as DatabaseRole } from "../db/grants/roles.ts";
 import { newEncryptionKeys } from "../runtime/encryption.ts";
 import type { RedisRole } from "./redis-users.ts";
 import type { ProcessOptions } from "./service-process.ts";

@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { Role as DatabaseRole } from "../db/grants.ts";
+import type { Role as DatabaseRole } from "../db/grants/roles.ts";
 import { migrateDatabase } from "../db/migrate.ts";
 import type { Credentials } from "../payments/operators/operators.ts";
 import { newEncryptionKeys } from "../runtime/encryption.ts";

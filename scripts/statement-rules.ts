@@ -88,7 +88,7 @@ export function reviewStatement(statement: Node, known: Known): Finding[] {
   if ("SelectStmt" in statement)
     return [{ problem: "has a SELECT, which may change or lock rows: a migration does not depend on rows" }];
   if ("DoStmt" in statement) return [{ problem: "runs a DO block, which this check cannot read" }];
-  if ("GrantStmt" in statement) return [{ problem: "changes privileges, which db/grants.ts holds" }];
+  if ("GrantStmt" in statement) return [{ problem: "changes privileges, which db/grants/ holds" }];
   return HARMLESS.has(kind) ? [] : [{ problem: `has a statement that this check does not know (${kind})` }];
 }
 

@@ -1,5 +1,5 @@
 import { inject } from "vitest";
-import type { Role } from "../../db/grants.ts";
+import type { Role } from "../../db/grants/roles.ts";
 import { createLogins, type DatabaseLogins, loginUrl } from "../../local/database-logins.ts";
 
 /** The logins of private servers, by host and port. They end with their server. */

@@ -1,6 +1,8 @@
 import pg from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type AnyPrivileges, grants, type Role, roles } from "../../../db/grants.ts";
+import type { AnyPrivileges } from "../../../db/grants/privileges.ts";
+import { type Role, roles } from "../../../db/grants/roles.ts";
+import { grants } from "../../../db/grants.ts";
 import { migrateDatabase } from "../../../db/migrate.ts";
 import { memberNames } from "../../../runtime/member-names.ts";
 import { addCleanup } from "../../support/cleanups.ts";

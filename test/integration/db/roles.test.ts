@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { roles } from "../../../db/grants.ts";
+import { roles } from "../../../db/grants/roles.ts";
 import { migrateDatabase } from "../../../db/migrate.ts";
 import { execute, namedDatabase } from "../../support/execute-sql.ts";
 import { startPrivatePostgres } from "../../support/private-services.ts";

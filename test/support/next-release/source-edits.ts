@@ -15,12 +15,12 @@ export const sourceEdits: readonly SourceEdit[] = [
     replace: "      'next release', 'requires_action', created_at, created_at,",
   },
   {
-    file: "db/grants.ts",
+    file: "db/grants/payment-grants.ts",
     find: '        "value",\n        "state",\n        "checkout",\n',
     replace: '        "value",\n        "state",\n        "source",\n        "checkout",\n',
   },
   {
-    file: "db/grants.ts",
+    file: "db/grants/payment-grants.ts",
     find: "  payment_option: {\n",
     replace: "  attempt_origin: { worker: append, reader: read },\n  payment_option: {\n",
   },

@@ -1,7 +1,7 @@
 import { sql, type Transaction } from "kysely";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import type { Role } from "../../../../db/grants.ts";
+import type { Role } from "../../../../db/grants/roles.ts";
 import { limitLockWaits } from "../../../../db/in-transaction.ts";
 import { migrateDatabase } from "../../../../db/migrate.ts";
 import { openDb } from "../../../../db/open.ts";

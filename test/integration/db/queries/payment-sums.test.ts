@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { roles } from "../../../../db/grants.ts";
+import { roles } from "../../../../db/grants/roles.ts";
 import { moveRows } from "../../../../db/moves.ts";
 import { openDb } from "../../../../db/open.ts";
 import { addToSums, insertSummedAccount, lockSums, type SummedAccount } from "../../../../db/queries/ended-payments.ts";
