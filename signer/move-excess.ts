@@ -86,7 +86,7 @@ async function findTransfer(
     return inStoreTransaction(deps.store, () => {
       // A concurrent request may have recorded the next one while the chain was read.
       const newest = findLastColdTransfer(deps.store, { treasury, asset });
-      const isMade = read.isMade || wasMadeBy(deps, { chain: chain.chain, number: nonce, height });
+      const isMade = read.isMade || wasMadeBy(deps, { chain: chain.chain, payoutNonce: nonce, height });
       const open = isMade && newest?.number === last?.number ? undefined : newest;
       // More than the treasury has can never be moved: less is recorded with the same number, of which the chain accepts one.
       const isCovered = open !== undefined && open.amount <= balance;

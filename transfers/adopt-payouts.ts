@@ -1,7 +1,7 @@
 import { commitIfOk } from "../db/in-transaction.ts";
 import { moveRows } from "../db/moves.ts";
 import type { ObservationRow } from "../db/queries/observations.ts";
-import { assignObservation, listUsedNumbers, lockMovementByNumber } from "../db/queries/payout-numbers.ts";
+import { assignObservation, listUsedNonces, lockMovementByNonce } from "../db/queries/payout-nonces.ts";
 import { holdTransfer, type TransferRow } from "../db/queries/transfers.ts";
 import type { Db } from "../db/tables.ts";
 import { holdUnprocessable } from "./hold-unprocessable.ts";
@@ -17,7 +17,7 @@ export type BookAdopted = (db: Db, transfer: TransferRow, movement: ObservationR
 
 /**
  * Returns the payouts that the chain does not show as paid, and adopts or holds the others. When the treasury has moved
- * tokens under a payout's number, a restored database has lost the payout, and it must not be sent again. This holds for
+ * tokens with a payout's nonce, a restored database has lost the payout, and it must not be sent again. This holds for
  * any amount and receiver, and also when the movement is booked as an exception. A payout whose adoption throws is held,
  * and the other transfers of the batch continue.
  * @param rows ready transfers out of the treasury
@@ -27,7 +27,7 @@ export async function keepUnpaidPayouts<Row extends TransferRow>(
   rows: readonly Row[],
   book: BookAdopted,
 ): Promise<Row[]> {
-  const made = await listUsedNumbers(deps.db, rows);
+  const made = await listUsedNonces(deps.db, rows);
   if (made.size === 0) return [...rows];
   for (const row of rows)
     if (made.has(row.authorization_nonce))
@@ -44,7 +44,7 @@ type Adoption = { ok: true; movement: ObservationRow; isExact: boolean; amount: 
  */
 async function adopt(deps: TransferDeps, row: TransferRow, book: BookAdopted): Promise<void> {
   const adopted = await commitIfOk(deps.db, async (db): Promise<Adoption> => {
-    const movement = await lockMovementByNumber(db, row);
+    const movement = await lockMovementByNonce(db, row);
     if (!movement) return { ok: false };
     const isExact = movement.amount === row.amount && movement.receiver === row.receiver;
     if (!isExact && !movement.booked) return { ok: false };
@@ -60,7 +60,7 @@ async function adopt(deps: TransferDeps, row: TransferRow, book: BookAdopted): P
     return { ok: true, movement, isExact, amount };
   });
   if (!adopted.ok) {
-    const error = "the chain shows a payout with this number; it is not sent again";
+    const error = "the chain shows a payout with this nonce; it is not sent again";
     deps.log.error({ transfer: row.id, chain: row.chain, error }, "payout is held");
     return holdTransfer(deps.db, { id: row.id, error, now: deps.now() });
   }

@@ -17,7 +17,7 @@ import { createMarkerInstructions } from "./payout-markers.ts";
 import { SIGNATURE_BYTES } from "./wire-format.ts";
 
 /**
- * A transfer out of the treasury. `destination` is the owner of the receiving token account. `memo` is the payout's number,
+ * A transfer out of the treasury. `destination` is the owner of the receiving token account. `memo` is the payout's nonce,
  * from which its marker is derived. `makeAccount` creates the token account, which costs rent.
  */
 export type Payout = { destination: string; amount: bigint; memo: string; makeAccount: boolean };
@@ -55,7 +55,7 @@ const UNITS_OF_MEMO_BYTE = 400;
 /**
  * Builds the unsigned wire bytes of payouts. Fee payer, treasury and nonce authority sign them. The transaction first
  * advances the nonce, so that any second transaction with the same nonce fails. Each payout creates its marker, so that
- * any second payout with the same number fails, whatever its nonce and amount.
+ * any second payout with the same memo fails, whatever its durable nonce and amount.
  */
 export function buildPayouts(args: PayoutArgs): Uint8Array {
   return buildTransaction(args.feePayer, listInstructions(args), args.nonce);
@@ -89,7 +89,7 @@ function listInstructions(args: PayoutArgs): TransactionInstruction[] {
     authorizedPubkey: new PublicKey(nonceAuthority),
   });
   const transfers = payouts.flatMap(({ destination, amount, memo, makeAccount }) => [
-    ...createMarkerInstructions({ feePayer, treasury, number: memo, lamports: markerRent }),
+    ...createMarkerInstructions({ feePayer, treasury, payoutNonce: memo, lamports: markerRent }),
     ...buildTransfer({
       feePayer,
       payer: treasury,

@@ -33,7 +33,7 @@ export async function readFinalBalances(chain: SolanaChain, holdings: readonly H
 
 /**
  * Reads the treasury's balance of a token and the marker of a payout as of one final slot, with one call. Throws ChainError.
- * @param of.nonce the payout's number
+ * @param of.nonce the payout's nonce
  */
 export async function readFinalBalance(
   chain: SolanaChain,

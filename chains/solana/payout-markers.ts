@@ -20,11 +20,11 @@ export const MAX_MARKERS_PER_CLOSE = 12;
 export type MarkerAddress = { address: string; seed: string };
 
 /**
- * Returns the address of a payout's marker, derived from the treasury and the payout's number. A seed has at most 32 bytes,
- * so it is the first 16 bytes of the number's hash, in base64url.
+ * Returns the address of a payout's marker, derived from the treasury and the payout's nonce. A seed has at most 32 bytes,
+ * so it is the first 16 bytes of the nonce's hash, in base64url.
  */
-export function findMarker(treasury: string, number: string): MarkerAddress {
-  const seed = createHash("sha256").update(number).digest().subarray(0, 16).toString("base64url");
+export function findMarker(treasury: string, payoutNonce: string): MarkerAddress {
+  const seed = createHash("sha256").update(payoutNonce).digest().subarray(0, 16).toString("base64url");
   // PublicKey.createWithSeed returns the same address, but it is asynchronous.
   const hash = createHash("sha256").update(base58.decode(treasury)).update(seed);
   return { address: base58.encode(hash.update(SystemProgram.programId.toBytes()).digest()), seed };
@@ -38,11 +38,11 @@ export function findMarker(treasury: string, number: string): MarkerAddress {
 export function createMarkerInstructions(args: {
   feePayer: string;
   treasury: string;
-  number: string;
+  payoutNonce: string;
   lamports: bigint;
 }): TransactionInstruction[] {
-  const { feePayer, treasury, number, lamports } = args;
-  const place = findMarker(treasury, number);
+  const { feePayer, treasury, payoutNonce, lamports } = args;
+  const place = findMarker(treasury, payoutNonce);
   return createNonceInstructions(place, { payer: feePayer, base: treasury, authority: treasury, lamports });
 }
 
@@ -64,15 +64,15 @@ export function closeMarkers(args: {
 }
 
 /**
- * Returns the numbers of those payouts that have a marker, which means that they were paid. An address that has only
+ * Returns the nonces of those payouts that have a marker, which means that they were paid. An address that has only
  * lamports has no marker. Throws ChainError.
  */
-export async function listPaidNumbers(chain: SolanaChain, numbers: readonly string[]): Promise<Set<string>> {
+export async function listPaidNonces(chain: SolanaChain, payoutNonces: readonly string[]): Promise<Set<string>> {
   const accounts = await readAccounts(
     chain,
-    numbers.map((number) => findMarker(chain.treasury, number).address),
+    payoutNonces.map((nonce) => findMarker(chain.treasury, nonce).address),
   );
-  return new Set(numbers.filter((_number, index) => isMarker(accounts[index])));
+  return new Set(payoutNonces.filter((_nonce, index) => isMarker(accounts[index])));
 }
 
 /** Returns true if the account at the address of a marker is a marker that this treasury can close. */

@@ -1,6 +1,6 @@
 import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
 import { getChain } from "../../chains/open-chains.ts";
-import { listUnclaimedPayouts, type UnclaimedPayout } from "../../db/queries/payout-numbers.ts";
+import { listUnclaimedPayouts, type UnclaimedPayout } from "../../db/queries/payout-nonces.ts";
 import type { RefundRow } from "../../db/queries/refunds.ts";
 import { listOpenNumbers, type SettlementRow } from "../../db/queries/settlements.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -12,13 +12,13 @@ type Settlement = Pick<SettlementRow, "id" | "merchant_id" | "asset">;
 /** Forgotten payouts of a merchant and asset that begin in one run. */
 const MOST = 100;
 
-/** What the chain shows of payouts that the database lacks, by the id of the settlement or refund that has the number. */
+/** What the chain shows of payouts that the database lacks, by the id of the settlement or refund that has the nonce. */
 export type ForgottenPayouts = ReadonlyMap<string, UnclaimedPayout>;
 
 /**
  * Returns which of these settlements must not begin yet, because the chain shows a payout of the same merchant and asset
  * that a restored database does not know. That payout may have paid these settlements. They continue once it is adopted,
- * which needs its own settlement to begin. So this also returns the unpaid settlements that have the numbers of such
+ * which needs its own settlement to begin. So this also returns the unpaid settlements that have the nonces of such
  * payouts, whether or not they are among the given ones: `first` has at most 100 of a merchant and asset, `forgotten` all.
  */
 export async function findForgottenPayouts(
@@ -49,14 +49,14 @@ export async function findForgottenPayouts(
   return { waiting, first, forgotten };
 }
 
-/** How many numbers above a refund's own are looked for on the chain. */
+/** How many refunds of the payment after a given one are looked for on the chain. */
 const LATER_NUMBERS = 16;
 
 /**
  * Returns those of these refunds that must not begin, because the chain shows a later refund of the same payment that a
  * restored database does not know. The lost database may have withdrawn them and sent the later refund in their place.
  * They continue when the later refund is requested again and adopted, which may need their withdrawal. A refund whose own
- * number the chain shows too was sent: it is among the `forgotten` ones, begins, and is adopted.
+ * nonce the chain shows too was sent: it is among the `forgotten` ones, begins, and is adopted.
  */
 export async function findForgottenRefunds(
   deps: Pick<PaymentDeps, "db" | "chains" | "networks">,

@@ -27,7 +27,7 @@ type Split<Row> = { ready: Row[]; waiting: Row[] };
 
 /**
  * Reduces settlements to what their forgotten payouts have paid, and inserts settlements for the remainders. The signer counts
- * for ever what it signs under a number: if it were asked for the whole amount under this one, it would refuse the remainder under
+ * for ever what it signs with a nonce: if it were asked for the whole amount with this one, it would refuse the remainder with
  * the next one. A settlement waits until its payout is final and booked, because a reorg can revert the payout before. Returns
  * the settlements that can be signed, as they are now. Skips those that have begun meanwhile.
  */
@@ -69,7 +69,7 @@ export async function splitForgottenRefunds(
   );
 }
 
-/** Splits rows whose numbers the chain shows with smaller amounts, each in a transaction of its own. */
+/** Splits rows whose nonces the chain shows with smaller amounts, each in a transaction of its own. */
 async function splitForgotten<Row extends { id: string; amount: bigint }>(
   rows: readonly Row[],
   forgotten: ForgottenPayouts,

@@ -5,7 +5,7 @@ import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findMovementPlace, type MovementPlace } from "../../db/queries/exceptions.ts";
 import { insertGroups } from "../../db/queries/ledger-groups.ts";
-import { isNumberUnclaimed } from "../../db/queries/payout-numbers.ts";
+import { isNonceUnclaimed } from "../../db/queries/payout-nonces.ts";
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
 import {
   findReportedRefund,
@@ -72,13 +72,11 @@ async function findSentReason(
   if (await findUnreadEpoch(db, chain)) return "the chain is being reread after a restore: try again later";
   const key = keyOf(withdrawn);
   if (!key) return undefined;
-  const number = deriveNonce(networks.deployment, key);
+  const nonce = deriveNonce(networks.deployment, key);
   const network = networks.chains.find((one) => one.chain === chain);
-  // Without the chain's entry the treasury is unknown, and every movement with the number counts.
+  // Without the chain's entry the treasury is unknown, and every movement with the nonce counts.
   const payer = network && canonicalAddress(chain, network.treasury.address);
-  return (await isNumberUnclaimed(db, { chain, payer, number }))
-    ? "the chain shows that the refund was sent"
-    : undefined;
+  return (await isNonceUnclaimed(db, { chain, payer, nonce })) ? "the chain shows that the refund was sent" : undefined;
 }
 
 /** Returns the natural key of a refund; undefined when it names neither a movement nor a payment. */

@@ -8,10 +8,10 @@ import { findClosing } from "./transaction-records.ts";
  */
 export function wasMadeBy(
   { store, chains }: Pick<SignerDeps, "store" | "chains">,
-  { chain: id, number, height }: { chain: string; number: string | undefined; height: number },
+  { chain: id, payoutNonce, height }: { chain: string; payoutNonce: string | undefined; height: number },
 ): boolean {
   const chain = chains.get(id);
-  if (chain?.namespace !== "solana" || number === undefined) return false;
-  const closing = findClosing(store, { chain: id, marker: findMarker(chain.treasury, number).address });
+  if (chain?.namespace !== "solana" || payoutNonce === undefined) return false;
+  const closing = findClosing(store, { chain: id, marker: findMarker(chain.treasury, payoutNonce).address });
   return closing !== undefined && closing.slot <= height;
 }

@@ -22,18 +22,19 @@ const u64 = z
   .transform(BigInt)
   .refine((value) => value < 2n ** 64n);
 
-/** A transaction of payouts that were authorized before, each by its number, receiver and amount. */
+/** A transaction of payouts that were authorized before, each by its nonce, receiver and amount. */
 export const payoutTransactionRequest = z.strictObject({
   asset: z.string().regex(assetPattern).max(256),
   feePayer: address,
   nonceAccount: address,
+  /** The value of the durable nonce. */
   nonce: address,
   markerRent: lamports,
   budget: z.strictObject({ units: z.number().int().min(1).max(1_400_000), unitPrice: u64 }),
   payouts: z
     .array(
       z.strictObject({
-        /** The number of the payout: the nonce that the signer has authorized. */
+        /** The payout's nonce, which the signer has authorized. */
         memo: z.string().regex(/^0x[0-9a-f]{64}$/),
         destination: address,
         amount: u64,

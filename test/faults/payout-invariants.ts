@@ -8,7 +8,7 @@ import type { Check } from "./payment-invariants.ts";
 export const findPayoutErrors: Check = (evidence) => {
   const { rows, history } = evidence;
   const { incoming, outgoing } = listTreasuryMovements(evidence);
-  const numbers = outgoing.flatMap(({ token, nonce }) => (nonce === null ? [] : [`${token} ${nonce}`]));
+  const nonces = outgoing.flatMap(({ token, nonce }) => (nonce === null ? [] : [`${token} ${nonce}`]));
   const paid = rows.settlements.filter(({ mode, state }) => mode === "live" && state === "paid");
   const booked = sumBy(
     paid.map(({ asset, destination, amount }) => ({ key: keyOf(asset, destination ?? ""), amount })),
@@ -23,7 +23,7 @@ export const findPayoutErrors: Check = (evidence) => {
   });
   const [into, out] = [incoming, outgoing].map((logs) => sumBy(logs, ({ token }) => token));
   return [
-    ...findDuplicates(numbers).map((number) => `the payout ${number} was made twice`),
+    ...findDuplicates(nonces).map((nonce) => `the payout ${nonce} was made twice`),
     ...wrong,
     ...[...(out ?? [])].flatMap(([token, sum]) => {
       const came = into?.get(token) ?? 0n;

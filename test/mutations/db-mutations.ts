@@ -570,11 +570,11 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "db/queries/payout-numbers.ts",
+    file: "db/queries/payout-nonces.ts",
     tests: ["test/integration/db/queries/guarded-updates.test.ts"],
     mutations: [
       {
-        name: "a stranger's deposit with a refund's number counts as the refund",
+        name: "a stranger's deposit with a refund's nonce counts as the refund",
         find: "args.payer === undefined ? sql",
         replace: "true ? sql",
         tests: ["test/integration/payments/payouts/refund-withdrawals.test.ts"],

@@ -4,7 +4,7 @@ import { chooseLane } from "../../chains/solana/choose-lane.ts";
 import { limitUnits } from "../../chains/solana/compute-budget.ts";
 import { listNonceAddresses, readNonces, readRent } from "../../chains/solana/nonce-accounts.ts";
 import { getSolanaToken, type SolanaChain, type SolanaToken } from "../../chains/solana/open-solana-chain.ts";
-import { listPaidNumbers } from "../../chains/solana/payout-markers.ts";
+import { listPaidNonces } from "../../chains/solana/payout-markers.ts";
 import { chooseUnitPrice } from "../../chains/solana/priority-fees.ts";
 import { simulate } from "../../chains/solana/simulate-wire-bytes.ts";
 import {
@@ -29,7 +29,7 @@ type NonceAt = { address: string; nonce: string; slot: number };
 /**
  * Sends the treasury's transfers, as many in a transaction as fit. Each transaction uses a durable nonce of its own, so it is
  * included at most once, at any time. Each payout creates a marker, so the cluster rejects a second payout with the same
- * number. A payout that the treasury's history or a marker shows on the chain is not sent. A payout that would fail is held.
+ * memo. A payout that the treasury's history or a marker shows on the chain is not sent. A payout that would fail is held.
  * Returns the number of payouts that were sent.
  */
 export async function submitPayouts(
@@ -72,8 +72,8 @@ async function holdMarked(
   chain: SolanaChain,
   rows: readonly TransferRow[],
 ): Promise<TransferRow[]> {
-  const numbers = rows.map((row) => row.authorization_nonce);
-  const marked = await listPaidNumbers(chain, numbers);
+  const nonces = rows.map((row) => row.authorization_nonce);
+  const marked = await listPaidNonces(chain, nonces);
   for (const row of rows)
     if (marked.has(row.authorization_nonce))
       await holdPayout(

@@ -118,7 +118,7 @@ create index observation_dust on observation (dust_id) where dust_id is not null
 create index observation_unmatched on observation (chain, block_number) where transfer_id is null and not orphaned and not booked;
 -- Unmatched movements that are booked and that a reorg below the final height has removed.
 create index observation_orphaned_booking on observation (chain, tx_hash) where orphaned and booked;
--- Movements that carry a payout number and belong to no transfer: few, and read before every payout.
+-- Movements that carry a payout's nonce and belong to no transfer: few, and read before every payout.
 create index observation_unclaimed on observation (chain, payer)
   where transfer_id is null and authorization_nonce is not null and not orphaned;
 

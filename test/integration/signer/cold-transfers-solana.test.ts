@@ -227,8 +227,8 @@ describe("a transfer to the cold address on Solana", () => {
     await caughtUp();
     await run();
     await send();
-    const number = (await transfers())[0]?.authorization_nonce ?? "";
-    const { address } = findMarker(chain.treasury, number);
+    const payoutNonce = (await transfers())[0]?.authorization_nonce ?? "";
+    const { address } = findMarker(chain.treasury, payoutNonce);
     await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
     const { blockhash } = await readBlockhash(chain);
     const closing = {
@@ -240,11 +240,11 @@ describe("a transfer to the cold address on Solana", () => {
     signing.clock.advance(86_400_000);
     expect(await signing.signer.signMarkerClosing(closing)).toMatchObject({ ok: true, addresses: [address] });
     const { slot } = signing.store.prepare("select slot from closed_marker").get() as { slot: number };
-    const made = (height: number) => wasMadeBy(signing.deps, { chain: chain.chain, number, height });
+    const made = (height: number) => wasMadeBy(signing.deps, { chain: chain.chain, payoutNonce, height });
     expect([made(slot - 1), made(slot)]).toEqual([false, true]);
     await fund(9_000_000n);
     expect(await ask()).toMatchObject({ transfer: { number: 2 } });
-    expect(coldNonce(deps.deployment, { asset: shared.asset, number: 2 })).not.toBe(number);
+    expect(coldNonce(deps.deployment, { asset: shared.asset, number: 2 })).not.toBe(payoutNonce);
     expect(await signTransaction()).toMatchObject({ ok: true });
   });
 

@@ -164,7 +164,7 @@ describe("a thief who is the database's superuser", () => {
     await payOut(settlementId);
   });
 
-  test("a payout that was made is not made again: the bytes are used up, and its number has a marker", async () => {
+  test("a payout that was made is not made again: the bytes are used up, and its nonce has a marker", async () => {
     const { settlementId } = await earn(thief, 100n);
     expect(await thief.settle(settlementId)).toEqual(["begun"]);
     await payOut(settlementId);

@@ -5,7 +5,7 @@ import { moveRows } from "../../../../db/moves.ts";
 import { confirmTransfers } from "../../../../db/queries/confirmable-transfers.ts";
 import { renewPayout } from "../../../../db/queries/former-payouts.ts";
 import { claimObservation, insertObservations, orphanObservations } from "../../../../db/queries/observations.ts";
-import { listUsedNumbers } from "../../../../db/queries/payout-numbers.ts";
+import { listUsedNonces } from "../../../../db/queries/payout-nonces.ts";
 import { beginAccumulating, insertSettlements, lockNotBegun } from "../../../../db/queries/settlements.ts";
 import {
   expireTransactions,
@@ -202,9 +202,9 @@ describe("a movement", () => {
   test("a movement that a reorg removed is not evidence of a payout", async () => {
     const payout = await makeTransfer();
     await insertObservations(db, [movementOf(payout, { block_number: 10 })]);
-    expect(await listUsedNumbers(db, [payout])).toEqual(new Set([payout.authorization_nonce]));
+    expect(await listUsedNonces(db, [payout])).toEqual(new Set([payout.authorization_nonce]));
     await orphanObservations(db, { chain: payout.chain, above: 9 });
-    expect(await listUsedNumbers(db, [payout])).toEqual(new Set());
+    expect(await listUsedNonces(db, [payout])).toEqual(new Set());
   });
 });
 

@@ -186,7 +186,7 @@ describe("refund withdrawals", () => {
     expect(await stateOf(own, refundId)).toBe("due");
   });
 
-  test("a refund can be withdrawn although a stranger's deposit carries its number, if the treasury's address is known", async () => {
+  test("a refund can be withdrawn although a stranger's deposit carries its nonce, if the treasury's address is known", async () => {
     const own = await makeMerchantFixture(chain);
     const [buyer, stranger] = await fundBuyers(chain, 2);
     if (!buyer || !stranger) throw new Error("no buyers");
@@ -195,10 +195,10 @@ describe("refund withdrawals", () => {
     await sendUsdc(chain, stranger, chain.keys.treasury.address, 7n);
     await own.watch();
     const { deployment } = own.deps.networks;
-    const number = deriveNonce(deployment, refundKey({ merchantId: own.merchantId, paymentId, number: 1 }));
+    const nonce = deriveNonce(deployment, refundKey({ merchantId: own.merchantId, paymentId, number: 1 }));
     const { numUpdatedRows } = await own.db
       .updateTable("observation")
-      .set({ authorization_nonce: number })
+      .set({ authorization_nonce: nonce })
       .where("payer", "=", stranger.address.toLowerCase())
       .executeTakeFirstOrThrow();
     expect(numUpdatedRows).toBe(1n);

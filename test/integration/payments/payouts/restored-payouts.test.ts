@@ -277,7 +277,7 @@ test("a lost payout of a lower amount changes no settlement before it is final, 
   expect(await usdcBalance(chain, destination)).toBe(1n * UNIT);
 });
 
-/** Books a movement of the treasury with the number of a payout that has begun: a lost one that reached the chain later. */
+/** Books a movement of the treasury with the nonce of a payout that has begun: a lost one that reached the chain later. */
 async function insertLatePayout(
   fixture: MerchantFixture,
   of: { settlementId: string; amount: bigint; booked: boolean },
@@ -302,7 +302,7 @@ test("a lost payout that reaches the chain after its settlement has begun is ado
   expect(await payout()).toMatchObject({
     state: "ready",
     amount: 3n * UNIT,
-    last_error: expect.stringContaining("number"),
+    last_error: expect.stringContaining("nonce"),
   });
   expect(await settlementsOf(fixture, merchantId)).toMatchObject([{ amount: 3n * UNIT, state: "paying" }]);
   await db.updateTable("observation").set({ booked: true }).where("tx_hash", "=", "0x02").execute();
@@ -318,7 +318,7 @@ test("a lost payout that reaches the chain after its settlement has begun is ado
   expect(await usdcBalance(chain, fixture.destination)).toBe(0n);
 });
 
-test("an observation with a payout's number stops the payout from being sent, even if the chain would accept it", async () => {
+test("an observation with a payout's nonce stops the payout from being sent, even if the chain would accept it", async () => {
   const chain = await startChain();
   const fixture = await makeMerchantFixture(chain);
   const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 100n));

@@ -69,13 +69,13 @@ test("a refund that a restore has revived waits while the chain shows its replac
   const { db, deps, merchantId } = fixture;
   const revived = await request(3_000n);
   // The lost database withdrew it, and sent a second refund of 20 USDC.
-  const number = deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: 2 }));
+  const nonce = deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: 2 }));
   const payment = (await fixture.transfers()).find(({ purpose }) => purpose === "payment");
   if (!payment) throw new Error("the payment has no transfer");
   const place = { chain: chain.id, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
   const movement = { token: payment.token, payer: payment.receiver, receiver: payment.payer, amount: 20n * UNIT };
   await insertObservations(db, [
-    { ...place, ...movement, authorization_nonce: number, transfer_id: null, observed_at: deps.now() },
+    { ...place, ...movement, authorization_nonce: nonce, transfer_id: null, observed_at: deps.now() },
   ]);
   const payouts = async () => (await fixture.transfers()).filter(({ purpose }) => purpose === "refund");
 
@@ -108,7 +108,7 @@ test("a refund that another worker has split while it was signed does not begin 
   if (!payment) throw new Error("the payment has no transfer");
   const place = { chain: chain.id, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
   const movement = { token: payment.token, payer: payment.receiver, receiver: payment.payer, amount: 20n * UNIT };
-  const number = deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: 1 }));
+  const nonce = deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: 1 }));
   const { signer } = deps;
   // While this worker waits for the signature, the lost refund of 20 USDC is booked, and another worker splits the refund.
   deps.signer = {
@@ -119,7 +119,7 @@ test("a refund that another worker has split while it was signed does not begin 
         {
           ...place,
           ...movement,
-          authorization_nonce: number,
+          authorization_nonce: nonce,
           booked: true,
           transfer_id: null,
           observed_at: deps.now(),

@@ -217,8 +217,8 @@ test("a lost payout that the history does not show yet is stopped by its marker,
 /** Returns the address of a payout's marker and a function that reads its account. */
 async function markerOf(fixture: SolanaMerchantFixture, paymentId: string) {
   const { id } = await fixture.settlementOf(paymentId);
-  const number = (await fixture.transfers()).find((one) => one.settlement_id === id)?.authorization_nonce ?? "";
-  const { address } = findMarker(fixture.chain.treasury, number);
+  const nonce = (await fixture.transfers()).find((one) => one.settlement_id === id)?.authorization_nonce ?? "";
+  const { address } = findMarker(fixture.chain.treasury, nonce);
   const read = () => solana.client.connection.getAccountInfo(new PublicKey(address), "finalized");
   return { address, read };
 }

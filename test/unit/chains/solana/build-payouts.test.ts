@@ -138,7 +138,7 @@ describe("a payout's marker", () => {
     expect(findMarker(relayer.address, "stl_1").address).not.toBe(address);
   });
 
-  test("prevents a second payout with its number, whatever the nonce, the amount and the destination", async () => {
+  test("prevents a second payout with its memo, whatever the durable nonce, the amount and the destination", async () => {
     const bank = await openTreasury("token");
     const first = payout({ makeAccount: true });
     expect(await land(bank, first)).toBeUndefined();
@@ -175,8 +175,8 @@ describe("a payout's marker", () => {
   });
 
   test("a payout's marker leaves room for two payouts per transaction, and one transaction closes twelve markers", () => {
-    const number = `0x${"0".repeat(64)}`;
-    const payouts = Array.from({ length: 5 }, () => payout({ memo: number }));
+    const memo = `0x${"0".repeat(64)}`;
+    const payouts = Array.from({ length: 5 }, () => payout({ memo }));
     expect(countFitting(payouts, args)).toBe(2);
     const markers = Array.from({ length: MAX_MARKERS_PER_CLOSE }, () => ({ address: makeAddress(), lamports: 1n }));
     const request = { feePayer: relayer.address, treasury: treasury.address, blockhash: makeAddress() };

@@ -3,26 +3,26 @@ import type { Db } from "../tables.ts";
 import type { ObservationRow } from "./observations.ts";
 import type { TransferRow } from "./transfers.ts";
 
-/** The key of a payout's number on a chain. Amount and receiver are not part of it. */
-type PayoutNumber = Pick<TransferRow, "id" | "chain" | "token" | "payer" | "authorization_nonce">;
+/** What identifies a payout on a chain. Amount and receiver are not part of it. */
+type PayoutKey = Pick<TransferRow, "id" | "chain" | "token" | "payer" | "authorization_nonce">;
 
-/** Returns the numbers of these payouts that a movement on the current chain has used, whether or not it is booked. */
-export async function listUsedNumbers(db: Db, payouts: readonly PayoutNumber[]): Promise<Set<string>> {
+/** Returns the nonces of these payouts that a movement on the current chain has used, whether or not it is booked. */
+export async function listUsedNonces(db: Db, payouts: readonly PayoutKey[]): Promise<Set<string>> {
   if (payouts.length === 0) return new Set();
-  const column = (key: keyof PayoutNumber) => payouts.map((payout) => payout[key]);
-  const { rows } = await sql<{ number: string }>`
-    select s.authorization_nonce as number
+  const column = (key: keyof PayoutKey) => payouts.map((payout) => payout[key]);
+  const { rows } = await sql<{ nonce: string }>`
+    select s.authorization_nonce as nonce
     from unnest(${column("id")}::text[], ${column("chain")}::text[], ${column("token")}::text[], ${column("payer")}::text[],
-      ${column("authorization_nonce")}::text[]) as p (id, chain, token, payer, number)
-    join observation s on s.authorization_nonce = p.number and s.chain = p.chain and s.token = p.token and s.payer = p.payer
+      ${column("authorization_nonce")}::text[]) as p (id, chain, token, payer, nonce)
+    join observation s on s.authorization_nonce = p.nonce and s.chain = p.chain and s.token = p.token and s.payer = p.payer
     where not s.orphaned and (s.transfer_id is null or s.transfer_id = p.id)`.execute(db);
-  return new Set(rows.map(({ number }) => number));
+  return new Set(rows.map(({ nonce }) => nonce));
 }
 
 /** A movement that belongs to no transfer: a payout that a restored database has lost. `booked`: it is final and an exception. */
 export type UnclaimedPayout = Pick<ObservationRow, "amount" | "booked">;
 
-/** Returns an account's movements that belong to no transfer, by their numbers; of several with one number, the largest. */
+/** Returns an account's movements that belong to no transfer, by their nonces. Of several with one nonce it returns the largest. */
 export async function listUnclaimedPayouts(
   db: Db,
   args: { chain: string; payer: string },
@@ -37,23 +37,23 @@ export async function listUnclaimedPayouts(
     .where("orphaned", "=", false)
     .orderBy("amount")
     .execute();
-  return new Map(rows.flatMap(({ authorization_nonce: number, ...made }) => (number === null ? [] : [[number, made]])));
+  return new Map(rows.flatMap(({ authorization_nonce: nonce, ...made }) => (nonce === null ? [] : [[nonce, made]])));
 }
 
 /**
- * Returns true when a movement has this number and belongs to no transfer: a payout that a restored database has lost.
- * Movements of other payers do not count if `payer` is given, because a stranger's deposit can carry any number.
+ * Returns true when a movement has this nonce and belongs to no transfer: a payout that a restored database has lost.
+ * Movements of other payers do not count if `payer` is given, because a stranger's deposit can carry any nonce.
  */
-export async function isNumberUnclaimed(
+export async function isNonceUnclaimed(
   db: Db,
-  args: { chain: string; payer: string | undefined; number: string },
+  args: { chain: string; payer: string | undefined; nonce: string },
 ): Promise<boolean> {
   const row = await db
     .selectFrom("observation")
     .select("chain")
     .where("chain", "=", args.chain)
     .where(args.payer === undefined ? sql<boolean>`true` : sql<boolean>`payer = ${args.payer}`)
-    .where(sql<boolean>`authorization_nonce = ${args.number}`)
+    .where(sql<boolean>`authorization_nonce = ${args.nonce}`)
     .where("transfer_id", "is", null)
     .where("orphaned", "=", false)
     .limit(1)
@@ -61,10 +61,10 @@ export async function isNumberUnclaimed(
   return row !== undefined;
 }
 
-/** Returns the movement that has used a payout's number, locked until the commit. Prefers one of the same amount. */
-export async function lockMovementByNumber(
+/** Returns the movement that has used a payout's nonce, locked until the commit. Prefers one of the same amount. */
+export async function lockMovementByNonce(
   db: Db,
-  payout: PayoutNumber & { amount: bigint },
+  payout: PayoutKey & { amount: bigint },
 ): Promise<ObservationRow | undefined> {
   const { rows } = await sql<ObservationRow>`
     select * from observation
