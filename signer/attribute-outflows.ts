@@ -1,4 +1,4 @@
-import { coldKey, deriveNonce, type NaturalKey, refundKey, returnKey, settlementKey } from "../chains/natural-key.ts";
+import { coldKey, deriveNonce, type KeyParts, refundKey, returnKey, settlementKey } from "../chains/natural-key.ts";
 import { type AuthorizedPayout, listClaimedPayments } from "./records.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import type { Flow, Histories } from "./treasury-histories.ts";
@@ -23,7 +23,7 @@ export function attributeOutflows(
 ): Outflow[] {
   const nonces = new Set(outflows.flatMap(({ movement }) => movement.authorizationNonce ?? []));
   const found = new Map<string, Purpose>();
-  const search = (gap: number, keyOf: (number: number) => NaturalKey, purpose: Omit<Purpose, "number">) => {
+  const search = (gap: number, keyOf: (number: number) => KeyParts, purpose: Omit<Purpose, "number">) => {
     for (let number = 1, missed = 0; missed < gap; number += 1) {
       const nonce = deriveNonce(deployment, keyOf(number));
       missed = nonces.has(nonce) ? 0 : missed + 1;

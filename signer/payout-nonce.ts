@@ -1,6 +1,6 @@
 import type { Hex } from "viem";
 import { parseAssetId } from "../chains/caip.ts";
-import { deriveNonce, type NaturalKey, refundKey, returnKey, settlementKey } from "../chains/natural-key.ts";
+import { deriveNonce, type KeyParts, refundKey, returnKey, settlementKey } from "../chains/natural-key.ts";
 import type { PayoutRequest } from "./protocol.ts";
 
 /** Returns the chain (CAIP-2) of an asset (CAIP-19). */
@@ -16,7 +16,7 @@ export function payoutNonce(deployment: string, payout: PayoutRequest): Hex {
   return deriveNonce(deployment, keyOf(payout));
 }
 
-function keyOf(payout: PayoutRequest): NaturalKey {
+function keyOf(payout: PayoutRequest): KeyParts {
   switch (payout.kind) {
     case "settlement":
       return settlementKey(payout);

@@ -1,5 +1,5 @@
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
-import { deriveNonce, type NaturalKey, refundKey, returnKey } from "../../chains/natural-key.ts";
+import { deriveNonce, type KeyParts, refundKey, returnKey } from "../../chains/natural-key.ts";
 import { findUnreadEpoch } from "../../db/epoch.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
@@ -80,7 +80,7 @@ async function findSentReason(
 }
 
 /** Returns the natural key of a refund; undefined when it names neither a movement nor a payment. */
-function keyOf({ refund, movement }: Withdrawn): NaturalKey | undefined {
+function keyOf({ refund, movement }: Withdrawn): KeyParts | undefined {
   if (movement) return returnKey({ chain: movement.chain, txHash: movement.tx_hash, logIndex: movement.log_index });
   const { merchant_id: merchantId, payment_id: paymentId, number } = refund;
   return merchantId === null || paymentId === null ? undefined : refundKey({ merchantId, paymentId, number });
