@@ -136,7 +136,7 @@ export function fillGauges(deps: Deps): void {
     readMoney,
     () => mark("money"),
     (set, { exceptions }) => {
-      for (const { kind, count } of exceptions) set({ kind }, count);
+      for (const { booking, count } of exceptions) set({ booking }, count);
     },
   );
   fill(metrics.refundsUnfinished, "refunds", (set, { refunds }) => {

@@ -2,8 +2,8 @@ import { sql } from "kysely";
 import type { Db } from "../tables.ts";
 import type { Balance } from "./ledger-balances.ts";
 
-/** The kinds of bookings that wait for an operator's decision. */
-export const exceptionKinds = ["unmatched", "exception", "overpaid", "dust"] as const;
+/** The bookings of exceptions: the kinds of ledger groups that wait for an operator's decision. */
+export const exceptionBookings = ["unmatched", "exception", "overpaid", "dust"] as const;
 /** The states of a refund before it has succeeded or failed. */
 export const openRefundStates = ["due", "held", "paying"] as const;
 
@@ -19,10 +19,10 @@ export async function listAccountTotals(db: Db, accounts: readonly string[]): Pr
   return rows;
 }
 
-/** Returns the number of open exceptions by kind, without kinds that have none. */
-export async function countOpenExceptions(db: Db): Promise<{ kind: string; count: number }[]> {
-  const { rows } = await sql<{ kind: string; count: number }>`
-    select g.kind, count(*)::int as count from ledger_group g
+/** Returns the number of open exceptions by their booking, without bookings that have none. */
+export async function countOpenExceptions(db: Db): Promise<{ booking: string; count: number }[]> {
+  const { rows } = await sql<{ booking: string; count: number }>`
+    select g.kind as booking, count(*)::int as count from ledger_group g
     where g.kind in ('unmatched', 'exception', 'overpaid', 'dust')
       and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
     group by g.kind`.execute(db);

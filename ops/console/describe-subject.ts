@@ -66,9 +66,9 @@ async function showRefund(deps: ConsoleDeps, refundId: string): Promise<Html> {
 async function showException(deps: ConsoleDeps, id: string): Promise<Html> {
   const found = /^\d{1,15}$/.test(id) ? await findException(deps, Number(id)) : undefined;
   if (!found) return html`<p class="warning">There is no such open exception.</p>`;
-  const { what, amount, asset, payer, txHash, paymentId } = found;
+  const { kind, amount, asset, payer, txHash, paymentId } = found;
   return facts({
-    What: what,
+    Kind: kind,
     Amount: (await readAmountFormatter(deps)).of(amount, asset),
     Asset: asset,
     Sender: payer,

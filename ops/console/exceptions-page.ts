@@ -18,10 +18,10 @@ export function exceptionsPage(
   const body = html`
     ${table(
       "Open exceptions",
-      ["Id", "What", "At", "Amount", "Asset", "From", "To", "Transaction", "Payment", "Perhaps", "Note", "Actions"],
+      ["Id", "Kind", "At", "Amount", "Asset", "From", "To", "Transaction", "Payment", "Perhaps", "Note", "Actions"],
       exceptions.map((one) => [
         one.id,
-        one.what,
+        one.kind,
         one.at,
         amounts.of(one.amount, one.asset),
         one.asset,

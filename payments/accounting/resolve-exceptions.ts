@@ -16,7 +16,7 @@ import { chainOf } from "../payouts/sign-payout.ts";
 import { accounts } from "./ledger-accounts.ts";
 
 /**
- * The cause of an exception, as far as it is known:
+ * The kind of an exception, which names its cause as far as that is known:
  * - `late`: the money names a payment or quote that had ended.
  * - `double`: the payment had already succeeded with other money.
  * - `wrong_amount`: the payment asked for another amount.
@@ -29,7 +29,7 @@ import { accounts } from "./ledger-accounts.ts";
 export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "overpaid" | "left" | "dust";
 /** An open exception, as operators see it. Its fields are those of the row. */
 export type ExceptionView = {
-  what: ExceptionKind;
+  kind: ExceptionKind;
   id: number;
   at: Date;
   chain: string;
@@ -61,7 +61,7 @@ export async function findException({ db }: Pick<Deps, "db">, id: number): Promi
 }
 
 const toExceptionView = (row: ExceptionRow): ExceptionView => ({
-  what: classifyException(row),
+  kind: classifyException(row),
   id: row.id,
   at: row.at,
   chain: row.chain,
@@ -77,7 +77,7 @@ const toExceptionView = (row: ExceptionRow): ExceptionView => ({
   note: row.note,
 });
 
-/** Returns the cause of an exception. Pure. */
+/** Returns the kind of an exception. Pure. */
 export function classifyException(
   row: Pick<ExceptionRow, "amount" | "asked" | "booked" | "payment_id" | "payment_state" | "transfer_id">,
 ): ExceptionKind {

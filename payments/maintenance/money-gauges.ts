@@ -1,5 +1,5 @@
 import type { Balance } from "../../db/queries/ledger-balances.ts";
-import { countOpenExceptions, exceptionKinds, listAccountTotals } from "../../db/queries/money-gauges.ts";
+import { countOpenExceptions, exceptionBookings, listAccountTotals } from "../../db/queries/money-gauges.ts";
 import { accounts } from "../accounting/ledger-accounts.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -7,8 +7,8 @@ import type { PaymentDeps } from "../payment-deps.ts";
 export type MoneyStatus = {
   /** Balances of the ledger's accounts other than the merchants' and the lanes', and what all merchants are owed. */
   balances: Balance[];
-  /** Open exceptions by the kind of their booking, also with a count of 0. */
-  exceptions: { kind: string; count: number }[];
+  /** Open exceptions by their booking, also with a count of 0. */
+  exceptions: { booking: string; count: number }[];
 };
 
 /** The accounts of the ledger that are not one per merchant or lane. */
@@ -20,6 +20,8 @@ export async function readMoneyStatus({ db }: Pick<PaymentDeps, "db">): Promise<
   const exceptions = await countOpenExceptions(db);
   return {
     balances,
-    exceptions: exceptionKinds.map((kind) => exceptions.find((one) => one.kind === kind) ?? { kind, count: 0 }),
+    exceptions: exceptionBookings.map(
+      (booking) => exceptions.find((one) => one.booking === booking) ?? { booking, count: 0 },
+    ),
   };
 }

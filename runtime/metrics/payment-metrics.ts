@@ -43,8 +43,8 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
   ),
   exceptionsOpen: systemGauge(
     "pay_exceptions_open",
-    "Movements of money that are assigned to no owner yet, by the kind of their booking",
-    ["kind"],
+    "Open exceptions, by the kind of the ledger group that books them: unmatched, exception, overpaid or dust",
+    ["booking"],
   ),
   refundsUnfinished: systemGauge("pay_refunds_unfinished", "Refunds that have not been sent and confirmed, by state", [
     "state",

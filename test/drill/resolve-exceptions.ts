@@ -6,7 +6,7 @@ import type { Stack } from "../../local/stack.ts";
 import { runAdmin } from "../../ops/admin/program.ts";
 
 /** What the drill reads of an open exception. */
-type Exception = { what: string; id: number; txHash: string | null; asset: string; amount: string };
+type Exception = { kind: string; id: number; txHash: string | null; asset: string; amount: string };
 
 /** The exceptions that were assigned to the merchant or booked as losses, and those that are open at the time limit. */
 export type Resolution = { assigned: Exception[]; losses: Exception[]; open: Exception[] };
@@ -62,6 +62,6 @@ export async function resolveExceptions(args: {
   }
 }
 
-const isMoneyOfForgotten = ({ what }: Exception) => what === "unknown";
+const isMoneyOfForgotten = ({ kind }: Exception) => kind === "unknown";
 /** Native money that a lane lacks has no transaction of its own. */
-const isLaneFee = ({ what, asset }: Exception) => what === "left" && asset.includes("/slip44:");
+const isLaneFee = ({ kind, asset }: Exception) => kind === "left" && asset.includes("/slip44:");

@@ -153,7 +153,7 @@ async function resolveAndCheck({
     violations: [
       ...findViolations({ ...evidence, rows: reopen(after, assigned) }),
       ...(await listContradictions(url)),
-      ...resolution.open.map(({ what, id, amount, asset }) => `exception ${id} (${what} ${amount} ${asset}) is open`),
+      ...resolution.open.map(({ kind, id, amount, asset }) => `exception ${id} (${kind} ${amount} ${asset}) is open`),
       ...(reconciliation.agrees ? [] : ["the reconciliation is not clean"]),
       ...(payouts && payouts.found < payouts.forgotten ? ["forgotten payouts were not adopted"] : []),
     ],

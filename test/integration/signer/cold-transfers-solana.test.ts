@@ -285,7 +285,7 @@ describe("a transfer to the cold address on Solana", () => {
     expect(await balanceOf(cold)).toBe(6_000_000n);
     expect((await listBalances(restored.db, { account: "cold", asset: shared.asset }))[0]?.amount).toBe(6_000_000n);
     const open = await listExceptions(restored.deps, 10);
-    expect(open.filter(({ what }) => what === "left")).toEqual([]);
+    expect(open.filter(({ kind }) => kind === "left")).toEqual([]);
   });
 });
 

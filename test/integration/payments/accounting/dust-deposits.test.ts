@@ -92,7 +92,7 @@ test("a day's deposits below the dust amount become one exception and one log li
 
   // Until the day is over, dust is in flight: one row per asset and day, whatever the number of deposits.
   expect(await dustOf(fixture)).toEqual([{ day: today, amount: "259", transfers: 251, booked: false }]);
-  expect((await open(fixture)).map(({ what, amount }) => [what, amount])).toEqual([
+  expect((await open(fixture)).map(({ kind, amount }) => [kind, amount])).toEqual([
     ["unknown", 10n],
     ["unknown", 5_000_000n],
   ]);
@@ -105,7 +105,7 @@ test("a day's deposits below the dust amount become one exception and one log li
   await mine(chain);
   await fixture.watch();
   expect(await dustOf(fixture)).toEqual([{ day: today, amount: "259", transfers: 251, booked: true }]);
-  const dust = (await open(fixture)).filter(({ what }) => what === "dust");
+  const dust = (await open(fixture)).filter(({ kind }) => kind === "dust");
   expect(dust).toMatchObject([
     { amount: 259n, asset: chain.asset, payer: null, note: `251 small deposits of ${today}` },
   ]);
@@ -151,7 +151,7 @@ test("money that leaves the treasury is never dust, and a payment below the dust
   const thief = (await fundBuyer(chain)).address;
   await sendUsdc(chain, privateKeyToAccount(chain.keys.treasury.privateKey), thief, 5n);
   await fixture.watch();
-  expect((await open(fixture)).map(({ what, amount }) => [what, amount])).toEqual([["left", -5n]]);
+  expect((await open(fixture)).map(({ kind, amount }) => [kind, amount])).toEqual([["left", -5n]]);
   expect(await dustOf(fixture)).toEqual([]);
   expect(await booked(fixture, "treasury")).toBe(await usdcBalance(chain, treasury));
 });

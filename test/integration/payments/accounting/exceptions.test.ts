@@ -66,7 +66,7 @@ test("money that arrives for an ended payment is booked as an exception and does
   expect(await fixture.db.selectFrom("settlement").select("amount").execute()).toEqual([{ amount: 2_500_000n }]);
   expect(await list()).toMatchObject([
     {
-      what: "late",
+      kind: "late",
       paymentId: late,
       paymentState: "failed",
       amount: 1_000_000n,
@@ -127,7 +127,7 @@ describe("exceptions", () => {
   test("unsolicited money is listed as unknown and is returned to its sender once", async () => {
     const { buyer, amount } = await sendUnknown();
     const one = await newest();
-    expect(one).toMatchObject({ what: "unknown", paymentId: null, perhaps: null, amount });
+    expect(one).toMatchObject({ kind: "unknown", paymentId: null, perhaps: null, amount });
     unwrap(await returnException(fixture.deps, { actor: testActor, id: one.id }));
     expect(await returnException(fixture.deps, { actor: testActor, id: one.id })).toMatchObject({
       code: "invalid_state",
@@ -155,7 +155,7 @@ describe("exceptions", () => {
       .where("receiver", "=", treasury.toLowerCase())
       .execute();
     const one = await newest();
-    expect(one).toMatchObject({ what: "unknown", payer: null });
+    expect(one).toMatchObject({ kind: "unknown", payer: null });
     const refused = { code: "invalid_state", message: "the sender of the money is not on record" };
     expect(await returnException(fixture.deps, { actor: testActor, id: one.id })).toMatchObject(refused);
   });
@@ -164,7 +164,7 @@ describe("exceptions", () => {
     await mintUsdc(chain.client, chain.contracts.token, [treasury], 4_000_000n);
     await fixture.watch();
     const one = await newest();
-    expect(one).toMatchObject({ what: "unknown", payer: zeroAddress, amount: 4_000_000n });
+    expect(one).toMatchObject({ kind: "unknown", payer: zeroAddress, amount: 4_000_000n });
     const message = "the money cannot be returned: its sender is the zero address";
     const refused = { code: "invalid_state", message };
     expect(await returnException(fixture.deps, { actor: testActor, id: one.id })).toMatchObject(refused);
@@ -177,7 +177,7 @@ describe("exceptions", () => {
     const paymentId = await fixture.pay(buyer);
     await sendUsdc(chain, buyer, treasury, 5n);
     await fixture.watch();
-    expect(await newest()).toMatchObject({ what: "unknown", perhaps: paymentId });
+    expect(await newest()).toMatchObject({ kind: "unknown", perhaps: paymentId });
     const recordLater = (days: number) =>
       execute(
         fixture.databaseUrl,
@@ -211,7 +211,7 @@ test("money that leaves the treasury without the service is listed as left and c
   await sendUsdc(own, privateKeyToAccount(own.keys.treasury.privateKey), thief, 2_000_000n);
   await robbed.watch();
   const one = await newest(robbed);
-  expect(one).toMatchObject({ what: "left", amount: -2_000_000n, receiver: thief.toLowerCase() });
+  expect(one).toMatchObject({ kind: "left", amount: -2_000_000n, receiver: thief.toLowerCase() });
   expect(await returnException(robbed.deps, { actor: testActor, id: one.id })).toMatchObject({ code: "invalid_state" });
   unwrap(await bookException(robbed.deps, { actor: testActor, id: one.id, as: "losses", note: "stolen" }));
   expect(await booked("losses", robbed)).toBe(2_000_000n);
@@ -233,7 +233,7 @@ test("a restored database adopts a refund that the backup lacks and does not sen
 
   const restored = await makeMerchantFixture(own, { databaseUrl: backup });
   await restored.watch();
-  expect(await newest(restored)).toMatchObject({ what: "left" });
+  expect(await newest(restored)).toMatchObject({ kind: "left" });
   await restored.refund(refundId);
   await restored.relay();
   await restored.watch();

@@ -161,7 +161,7 @@ test("what a lane's key sends without us stays unexplained after a refill, until
   expect(await differences(fixture, chain)).toMatchObject([missing]);
   expect(before - (await capital())).toBe(lost + 10n ** 18n);
   const [exception, ...others] = await listExceptions(fixture.deps, 10);
-  expect([exception, others]).toMatchObject([{ what: "left", amount: -lost, chain: chain.id }, []]);
+  expect([exception, others]).toMatchObject([{ kind: "left", amount: -lost, chain: chain.id }, []]);
   unwrap(await bookException(fixture.deps, { actor: testActor, id: exception?.id ?? 0, as: "losses", note: "stolen" }));
   expect(await differences(fixture, chain)).toEqual([]);
 });

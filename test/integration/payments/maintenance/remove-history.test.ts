@@ -311,7 +311,7 @@ test("a quote that was not paid leaves once its chain was read, and late money f
   await relayByThirdParty(chain, encodeTransfer(toAuthorization(readEvmRow(row)), signed?.data[0] as `0x${string}`));
   await fixture.watch();
   const late = (await listExceptions(deps, 100)).filter(({ payer }) => payer === row.payer);
-  expect(late).toMatchObject([{ amount: row.amount, paymentId: null, what: "unknown" }]);
+  expect(late).toMatchObject([{ amount: row.amount, paymentId: null, kind: "unknown" }]);
   expect((await fixture.status(paymentId)).state).toBe("cancelled");
 });
 

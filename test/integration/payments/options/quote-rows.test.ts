@@ -124,7 +124,7 @@ describe("quotes", () => {
     await fixture.watch();
     expect((await fixture.status(paymentId)).state).toBe("requires_action");
     const exception = (await listExceptions(fixture.deps, 10)).at(-1);
-    expect(exception).toMatchObject({ what: "late", paymentId, amount: 12n * UNIT });
+    expect(exception).toMatchObject({ kind: "late", paymentId, amount: 12n * UNIT });
   });
 });
 
@@ -233,7 +233,7 @@ async function moveLate(kind: keyof typeof kinds, change: Record<string, unknown
 describe.each(["push", "usdc"] as const)("money of kind %s that is booked as late", (kind) => {
   test("a confirm of an equal newer quote is refused, and the payment stays payable", async () => {
     const { fixture, confirm, stateOf, late } = await moveLate(kind);
-    expect(await late()).toMatchObject([{ what: "late", amount: 12n * UNIT }]);
+    expect(await late()).toMatchObject([{ kind: "late", amount: 12n * UNIT }]);
     expect(await confirm()).toMatchObject({ refused: expect.any(String) });
     expect(await stateOf()).toBe("requires_action");
     expect(await fixture.transfers()).toEqual([]);
@@ -246,7 +246,7 @@ describe.each(["push", "usdc"] as const)("money of kind %s that is booked as lat
     expect(await stateOf()).toBe("processing");
     await mine(chain, 4);
     await fixture.watch();
-    expect(await late()).toMatchObject([{ what: "late", amount: 12n * UNIT }]);
+    expect(await late()).toMatchObject([{ kind: "late", amount: 12n * UNIT }]);
     await fixture.relay();
     expect(await stateOf()).toBe("processing");
     const [{ valid_before: validBefore = null } = {}] = await fixture.transfers();
@@ -255,7 +255,7 @@ describe.each(["push", "usdc"] as const)("money of kind %s that is booked as lat
     await fixture.watch();
     expect(await stateOf()).toBe("expired");
     expect((await fixture.transfers()).map(({ state }) => state)).toEqual(["ended"]);
-    expect(await late()).toMatchObject([{ what: "late", amount: 12n * UNIT }]);
+    expect(await late()).toMatchObject([{ kind: "late", amount: 12n * UNIT }]);
     const reason = "the authorization expired, and its movement is booked as an exception";
     const ends = await fixture.db
       .selectFrom("event")

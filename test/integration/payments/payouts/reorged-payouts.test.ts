@@ -37,7 +37,7 @@ test.each([
     const restored = await makeMerchantFixture(chain, { ...options, databaseUrl: backup });
     await mine(chain, FINALITY);
     await restored.watch();
-    const exceptions = async () => (await listExceptions(restored.deps, 10)).map(({ what, amount }) => [what, amount]);
+    const exceptions = async () => (await listExceptions(restored.deps, 10)).map(({ kind, amount }) => [kind, amount]);
     expect(await exceptions()).toEqual([["left", -UNIT]]);
 
     await reorg();

@@ -62,7 +62,7 @@ test("a restored database adopts a refund that sent more than requested and repo
   expect(rows).toMatchObject([{ id: refundId, amount: 1n * UNIT, state: "paid" }]);
   expect(await received()).toBe(3n * UNIT);
   const open = await listExceptions(restored.deps, 10);
-  expect(open.map(({ what, amount }) => [what, amount])).toEqual([["overpaid", -2n * UNIT]]);
+  expect(open.map(({ kind, amount }) => [kind, amount])).toEqual([["overpaid", -2n * UNIT]]);
   await expectReconciled(restored, chain);
 });
 
@@ -102,7 +102,7 @@ test.each([
     expect(await usdcBalance(chain, destination)).toBe(3n * UNIT);
     expect(await settlementsOf(restored, merchantId)).toMatchObject([{ number: 1, amount: 1n * UNIT, state: "paid" }]);
     const open = await listExceptions(restored.deps, 10);
-    expect(open.map(({ what, amount }) => [what, amount]).sort()).toEqual([
+    expect(open.map(({ kind, amount }) => [kind, amount]).sort()).toEqual([
       ["overpaid", -2n * UNIT],
       ["unknown", 2n * UNIT],
     ]);

@@ -79,7 +79,7 @@ async function expectPaidOut({ chain, signing, restored, merchantId, destination
 test("a restored database adopts an accumulated payout that paid less than it owes, and the signer signs the remainder", async () => {
   const made = await restoreAfterPayout();
   const { restored, merchantId } = made;
-  expect(await listExceptions(restored.deps, 10)).toMatchObject([{ what: "left", amount: -1n * UNIT }]);
+  expect(await listExceptions(restored.deps, 10)).toMatchObject([{ kind: "left", amount: -1n * UNIT }]);
   await payOut(restored, merchantId);
   await expectPaidOut(made);
   const statement = await readStatementSince({ ...restored, merchantId }, made.started);

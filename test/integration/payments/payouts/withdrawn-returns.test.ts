@@ -103,7 +103,7 @@ test("the money of withdrawn returns is assigned to its payment or booked as a l
   const late = await payLate();
   unwrap(await withdraw(await bookReturn(late.exception)));
   const second = await findOpen();
-  expect(second).toMatchObject({ what: "late", paymentId: late.paymentId, amount: 1_000_000n });
+  expect(second).toMatchObject({ kind: "late", paymentId: late.paymentId, amount: 1_000_000n });
   const owed = await booked(`payable:${fixture.merchantId}`);
   unwrap(await assignException(fixture.deps, { actor: testActor, id: second.id, paymentId: late.paymentId }));
   expect(await booked(`payable:${fixture.merchantId}`)).toBe(owed - 1_000_000n);
