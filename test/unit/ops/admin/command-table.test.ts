@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { createProgram, runAdmin } from "../../../../ops/admin/program.ts";
@@ -39,6 +40,20 @@ test.each(commands)("$name names what it acts on before any value", ({ command }
   const firstValue = names.findIndex((name) => !ids.includes(name));
   expect(firstValue === -1 ? [] : names.slice(firstValue).filter((name) => ids.includes(name))).toEqual([]);
   expect(command.description()).toMatch(/^[a-z].*[^.]$/);
+});
+
+/** Returns the commands that the table of docs/operations.md names. A row names the group once, before its commands. */
+function listDocumented(): string[] {
+  const text = readFileSync(new URL("../../../../docs/operations.md", import.meta.url), "utf8");
+  const section = text.split("\n## Command line\n")[1]?.split("\n## ")[0] ?? "";
+  return [...section.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, names = ""]) => {
+    const [[group, first] = [], ...others] = [...names.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name.split(" "));
+    return [first, ...others.map(([name]) => name)].map((name) => `${group} ${name}`);
+  });
+}
+
+test("the table of the documentation names every command, and no other one", () => {
+  expect(listDocumented().toSorted()).toEqual(commands.map(({ name }) => name).toSorted());
 });
 
 test("an unknown group and an unknown command of a group are errors that name it", async () => {
