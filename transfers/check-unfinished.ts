@@ -1,6 +1,6 @@
 import { ChainError } from "../chains/errors.ts";
 import type { Chains } from "../chains/open-chains.ts";
-import { listUnfinishedKinds, type UnfinishedKind } from "../db/queries/transfers.ts";
+import { listUnfinishedKinds, type UnfinishedKind } from "../db/queries/transfer-counts.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /**

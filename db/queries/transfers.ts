@@ -5,7 +5,7 @@ import { transferColumns } from "../columns.ts";
 import { groupByColumns, insertRows } from "../insert-rows.ts";
 import { moveRows } from "../moves.ts";
 import type { TransferState } from "../states.ts";
-import type { Db, Kind, Purpose, Tables } from "../tables.ts";
+import type { Db, Purpose, Tables } from "../tables.ts";
 import { claimOrder, isUnreserved } from "./claim-transfers.ts";
 import { isNamedByUnread } from "./history-entries.ts";
 
@@ -93,49 +93,6 @@ export async function markAsWallets(db: Db, rows: readonly { id: string; codeHas
       .where("state", "=", "ready")
       .execute();
 }
-
-/** Returns the number of transfers in each unfinished state, by chain. */
-export async function countUnfinished(db: Db): Promise<{ chain: string; state: string; count: number }[]> {
-  return db
-    .selectFrom("transfer")
-    .select(["chain", "state", sql<number>`count(*)::int`.as("count")])
-    .where("state", "not in", ["confirmed", "ended"])
-    .groupBy(["chain", "state"])
-    .execute();
-}
-
-/** The number of unfinished transfers of one asset and kind. */
-export type UnfinishedKind = { chain: string; asset: string; kind: Kind; is_payment: boolean; count: number };
-
-/** Returns the number of unfinished transfers by asset and kind. */
-export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
-  return db
-    .selectFrom("transfer")
-    .select(["chain", "asset", "kind"])
-    .select([sql<boolean>`purpose = 'payment'`.as("is_payment"), sql<number>`count(*)::int`.as("count")])
-    .where("state", "not in", ["confirmed", "ended"])
-    .groupBy(["chain", "asset", "kind", sql`purpose = 'payment'`])
-    .orderBy("asset")
-    .orderBy("kind")
-    .execute();
-}
-
-/**
- * Returns the number of payments and the number of payouts, by chain, that have failed `HELD_AFTER` times or more before
- * they were sent.
- */
-export async function countHeld(db: Db): Promise<{ chain: string; is_payment: boolean; count: number }[]> {
-  return db
-    .selectFrom("transfer")
-    .select(["chain", sql<boolean>`purpose = 'payment'`.as("is_payment"), sql<number>`count(*)::int`.as("count")])
-    .where("state", "=", "ready")
-    .where("retries", ">=", HELD_AFTER)
-    .groupBy(["chain", sql`purpose = 'payment'`])
-    .execute();
-}
-
-/** The number of failures after which a transfer counts as held: about half a minute. */
-const HELD_AFTER = 4;
 
 /** What a transaction of a transfer says. Until the transfer is assigned, `putColdTransfer` and `renewPayout` may change it. */
 export type TransferCall = Pick<TransferRow, "id" | "payer" | "receiver" | "amount" | "signature">;

@@ -2,7 +2,7 @@ import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { type Chain, getChain } from "../../chains/open-chains.ts";
 import { type ChainStatus, type LaneStatus, listChainStatuses, listLaneStatuses } from "../../db/queries/gauges.ts";
 import { countEntries } from "../../db/queries/history-entries.ts";
-import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
+import { countHeld, countUnfinished } from "../../db/queries/transfer-counts.ts";
 import { findHistory } from "../../transfers/caught-up.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
