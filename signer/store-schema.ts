@@ -63,8 +63,8 @@ const tables: Readonly<Record<string, string>> = {
     id integer primary key,
     before_at integer not null,
     after_at integer not null`,
-  // A transfer of the treasury's excess to the cold address, recorded before it is signed. A number is used once on chain. It has
-  // a second row if the limits file names another address before the transfer is made.
+  // A transfer of the treasury's excess to the cold address, recorded before it is signed. The chain accepts one transfer for each
+  // number. A number has a second row if the limits file names another address before the transfer is made.
   cold_transfer: `
     id integer primary key,
     treasury text not null,
@@ -147,8 +147,8 @@ const tables: Readonly<Record<string, string>> = {
     sha256 text,
     state text not null check (state in ('valid', 'paused', 'unusable')),
     at integer not null`,
-  // A time in which no signer ran. Claims that became due in it wait for a while after its end. One of no length corrects the end of
-  // the stop before it, which a clock that was ahead has recorded.
+  // A time in which no signer ran. Claims that became due in it wait for a while after its end. A row of no length corrects the end of
+  // the stop before it, if a clock that was ahead has recorded that end.
   stop: `
     id integer primary key,
     from_at integer not null,

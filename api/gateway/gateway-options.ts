@@ -42,7 +42,7 @@ export const gatewayOptions = defineOperation({
     );
     return done({
       options,
-      // Old clients read one request for data per payment: that of the first option that has one.
+      // Old clients read one request for data per payment. The payment gets that of the first option that has one.
       collectData: options.find(({ collectData }) => collectData !== null)?.collectData ?? null,
       ...(query.includePaymentInfo ? { info: toPaymentInfo(payment, deps.publicUrl) } : {}),
     });

@@ -6,7 +6,7 @@ type PublicUrlParts = {
   isHttps: boolean;
 };
 
-/** By address. A process has one, and to parse it takes a microsecond of each request. */
+/** The parsed parts by address. A process has one address; parsing it for each request would take a microsecond. */
 const known = new Map<string, PublicUrlParts>();
 
 /** Returns the parts of PUBLIC_URL. Throws for a text that is no URL. */

@@ -7,7 +7,7 @@ import { type PaymentReport, readPaymentReport } from "../../payments/maintenanc
 import { type AddAction, describe, oneOf, RefusedError, show, time, UsageError, wholeNumber } from "./command.ts";
 import { describeLanes, readLanesOf } from "./lane-funds.ts";
 
-/** How many payments are listed of those that one id names, such as the payments of a payout. */
+/** Most payments that are listed when one id names several, such as the payments of a payout. */
 const MOST_NAMED = 1_000;
 
 const parseState = oneOf("requires_action", "processing", "succeeded", "failed", "expired", "cancelled");

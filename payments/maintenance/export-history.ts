@@ -16,9 +16,9 @@ export type ExportHistory = (batch: {
 const compress = promisify(gzip);
 
 /**
- * Returns what writes batches into a folder: for each batch a gzip file `<table>/<month>/<first payment>-<hash>.jsonl.gz`
- * with one line `{"table":…,"row":…}` for each row. The month is that of the first payment, and the hash is that of the
- * lines: a batch that is repeated after a crash writes the same file, and no batch writes over the file of another one.
+ * Returns a function that writes each batch as a file `<table>/<month>/<first payment>-<hash>.jsonl.gz` of a folder, with one
+ * line `{"table":…,"row":…}` for each row. The month is that of the first payment, and the hash is that of the lines. So a
+ * batch that is repeated after a crash writes the same file, and no batch overwrites the file of another one.
  */
 export function openHistoryExport(folder: string): ExportHistory {
   return async ({ relation, firstPayment, rows }) => {
@@ -44,8 +44,8 @@ function monthOf(id: string): string {
 }
 
 /**
- * Makes a folder inside of `root`, and `root`, so that they are there after a crash. Folders that exist already may come from a
- * run that ended before they were on disk.
+ * Creates a folder inside `root`, and `root` itself, so that both exist after a crash. Folders that exist already may come from
+ * a run that ended before they were on disk.
  */
 async function makeDurably(path: string, root: string): Promise<void> {
   const first = await mkdir(path, { recursive: true, mode: 0o700 });

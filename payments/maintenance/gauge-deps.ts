@@ -1,7 +1,7 @@
 import type { TransferDeps } from "../../transfers/transfer-deps.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
-/** What the gauges are read with. `startedAt` replaces the time of what has never happened. */
+/** What reading the gauges requires. `startedAt` replaces the time of an event that has never happened. */
 export type GaugeDeps = Pick<PaymentDeps & TransferDeps, "db" | "chains" | "now" | "startedAt">;
 
 /** Returns the seconds between a time and now, and 0 when there is no time or when it is in the future. */

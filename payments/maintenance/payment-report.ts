@@ -59,7 +59,7 @@ export type PaymentReport = History & {
     lastOutcome: string | null;
     dueAt: Date | null;
   }[];
-  /** The tables that rows of the payment have left after their retention. */
+  /** The tables from which rows of the payment were removed after their retention. */
   removed: string[];
 };
 

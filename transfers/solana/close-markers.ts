@@ -26,8 +26,8 @@ const REFUSED_MS = 10 * 60_000;
 const refusals = new WeakMap<SolanaChain, { at: number; after: ClosableMarker | undefined }>();
 
 /**
- * Closes old payout markers with one transaction, those of them that the signer allows. Their rent goes to the first relayer and is booked when the transaction is
- * final. Returns the number of markers that the transaction closes.
+ * Closes the old payout markers that the signer allows, with one transaction. Their rent goes to the first relayer. It is booked
+ * when the transaction is final. Returns the number of markers that the transaction closes.
  */
 export async function closeOldMarkers(
   deps: TransferDeps,
