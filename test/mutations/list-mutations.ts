@@ -1,3 +1,4 @@
+import { amountMutations } from "./amount-mutations.ts";
 import { bookingMutations } from "./booking-mutations.ts";
 import { clientMutations } from "./client-mutations.ts";
 import { consoleMutations } from "./console-mutations.ts";
@@ -37,5 +38,6 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...pollingMutations,
   ...ingressMutations,
   ...priceMutations,
+  ...amountMutations,
   ...monitoringMutations,
 ]);

@@ -30,21 +30,26 @@ export function phrase(text: string, values: Record<string, string | Html>): Htm
 
 /** Returns an amount in the notation of a language, without rounding. */
 export function formatMoney({ unit, value, display }: Money, { tag }: Language): string {
-  const digits = value.toString().padStart(display.decimals + 1, "0");
-  const cut = digits.length - display.decimals;
+  const { decimals } = display;
+  const digits = value.toString().padStart(decimals + 1, "0");
+  const cut = digits.length - decimals;
+  const fraction = digits.slice(cut);
   // As text: an amount may have more digits than a number can hold.
-  const decimal = `${digits.slice(0, cut)}.${digits.slice(cut)}` as Intl.StringNumericLiteral;
-  if (unit.startsWith("iso4217/"))
-    return numberFormat(tag, { style: "currency", currency: display.assetSymbol }).format(decimal);
-  const format = { minimumFractionDigits: Math.min(2, display.decimals), maximumFractionDigits: 20 };
+  const decimal = `${digits.slice(0, cut)}.${fraction}` as Intl.StringNumericLiteral;
+  if (unit.startsWith("iso4217/")) {
+    // Intl has fewer decimals for some currencies than ISO 4217: it would round 1,234.56 forints to 1,235.
+    const exact = /[1-9]/.test(fraction) ? { minimumFractionDigits: decimals, maximumFractionDigits: decimals } : {};
+    return numberFormat(tag, { style: "currency", currency: display.assetSymbol, ...exact }).format(decimal);
+  }
+  const format = { minimumFractionDigits: Math.min(2, decimals), maximumFractionDigits: 20 };
   return `${numberFormat(tag, format).format(decimal)} ${display.assetSymbol}`;
 }
 
 const formats = new Map<string, Intl.NumberFormat>();
 
-/** Returns a format, which is made once for each language and currency, because that takes longer than its use. */
+/** Returns a format. Each is made once, because that takes longer than its use. */
 function numberFormat(tag: string, options: Intl.NumberFormatOptions): Intl.NumberFormat {
-  const name = `${tag} ${options.currency ?? options.minimumFractionDigits}`;
+  const name = `${tag} ${options.currency} ${options.minimumFractionDigits}`;
   const format = formats.get(name) ?? new Intl.NumberFormat(tag, options);
   formats.set(name, format);
   return format;

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { formatDuration, formatMoney } from "../../../../../api/checkout/pages/format-texts.ts";
 import { en } from "../../../../../api/checkout/texts/en.ts";
 import { languages, pickLanguage } from "../../../../../api/checkout/texts/languages.ts";
+import { currencyMoney } from "../../../../../payments/money.ts";
 
 const placesOf = (text: string): string[] => [...text.matchAll(/\{\w+\}/g)].map(([place]) => place).toSorted();
 
@@ -49,6 +50,19 @@ test("amounts of any size are exact and follow the conventions of the language",
   expect(formatMoney({ unit: "caip19/x", value: 12_500_001n, display: usdc }, english)).toBe("12.500001 USDC");
   const yen = { assetSymbol: "JPY", assetName: "Yen", decimals: 0 };
   expect(formatMoney({ unit: "iso4217/JPY", value: 700n, display: yen }, english)).toBe("¥700");
+});
+
+test("an amount of any currency has the digits of its value, also where people write fewer decimals", () => {
+  const english = pickLanguage("en", undefined);
+  const show = (code: string, value: bigint) => formatMoney(currencyMoney(value, `iso4217/${code}`), english);
+  expect(show("HUF", 123_456n)).toBe("HUF\u00a01,234.56");
+  expect(show("HUF", 123_400n)).toBe("HUF\u00a01,234");
+  expect(show("HUF", 123_450n)).toBe("HUF\u00a01,234.50");
+  expect(show("USD", 500n)).toBe("$5.00");
+  expect(show("IQD", 1_499n)).toBe("IQD\u00a01.499");
+  expect(show("PKR", 49n)).toBe("PKR\u00a00.49");
+  for (const code of Intl.supportedValuesOf("currency"))
+    expect(show(code, 987_654_321n).replaceAll(/\D/g, ""), code).toBe("987654321");
 });
 
 test.each([
