@@ -107,7 +107,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const { waiters, statuses } = openWatched(opened, domain);
 
   const limits = createLimits(
-    { redis, prefix: config.REDIS_PREFIX, metrics },
+    { redis, prefix: config.REDIS_PREFIX, metrics, now },
     {
       perAddress: config.RATE_LIMIT_PER_ADDRESS,
       perKey: config.RATE_LIMIT_PER_KEY,

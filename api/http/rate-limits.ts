@@ -24,6 +24,7 @@ export type Limits = {
 export type LimitSettings = { perAddress: number; perKey: number; perPayment: number };
 
 const WINDOW_SECONDS = 60;
+const WINDOW_MS = WINDOW_SECONDS * 1_000;
 /** Timeout after which the process counts by itself, so that a hanging Redis does not delay requests, milliseconds. */
 const REDIS_TIMEOUT_MS = 100;
 
@@ -43,11 +44,11 @@ const ACCOUNTS_PER_REQUEST = 5;
 export const MOST_CALLERS = 20_000;
 
 /**
- * Counts requests per minute. Each process counts by itself and adds its counts to Redis in steps, so that all replicas
- * share the counters and few requests cost a command. While Redis is down, each process counts its own requests.
+ * Counts requests per minute of the clock. Each process counts by itself and adds its counts to Redis in steps, so that all
+ * replicas share the counters and few requests cost a command. While Redis is down, each process counts its own requests.
  */
 export function createLimits(
-  deps: { redis: RedisClient; prefix: string; metrics: Pick<Metrics, "rateLimited"> },
+  deps: { redis: RedisClient; prefix: string; metrics: Pick<Metrics, "rateLimited">; now: () => Date },
   { perAddress, perKey, perPayment }: LimitSettings,
 ): Limits {
   return {
@@ -58,7 +59,7 @@ export function createLimits(
 }
 
 function createLimit(
-  { redis, prefix, metrics }: Parameters<typeof createLimits>[0],
+  { redis, prefix, metrics, now }: Parameters<typeof createLimits>[0],
   by: LimitedBy,
   points: number,
 ): Limits[LimitedBy] {
@@ -73,20 +74,20 @@ function createLimit(
     keyPrefix: `${prefix}:limit:${by}`,
     rejectIfRedisNotReady: true,
   });
-  const count = async (key: string, weight: number): Promise<RateLimiterRes> => {
-    noteCaller(key);
-    const own = await local.consume(key, weight);
+  const count = async (name: string, weight: number): Promise<RateLimiterRes> => {
+    noteCaller(name);
+    const own = await local.consume(name, weight);
     const stepsBefore = Math.floor((own.consumedPoints - weight) / step);
     const steps = Math.floor(own.consumedPoints / step) - stepsBefore;
     if (steps === 0) return own;
     try {
-      const all = await withTimeout(shared.consume(key, steps * step), REDIS_TIMEOUT_MS, "Redis");
+      const all = await withTimeout(shared.consume(name, steps * step), REDIS_TIMEOUT_MS, "Redis");
       const byOthers = all.consumedPoints - own.consumedPoints;
-      return byOthers > 0 ? await local.penalty(key, byOthers) : own;
+      return byOthers > 0 ? await local.penalty(name, byOthers) : own;
     } catch (error) {
       if (!(error instanceof RateLimiterRes)) return own;
       // A caller who is over the limit costs no further command.
-      await local.block(key, Math.ceil(error.msBeforeNext / 1_000));
+      await local.block(name, WINDOW_SECONDS);
       throw error;
     }
   };
@@ -94,11 +95,14 @@ function createLimit(
     // No request takes more than half of a minute's, so that its caller can also pay.
     const uncounted = Math.min(weight, Math.ceil(points / 2)) - counted;
     if (uncounted <= 0) return undefined;
-    const [result, isOver] = await count(key, uncounted).then(
+    const ms = now().getTime();
+    // The name of a count has its minute, in the process and in Redis: a count that begins with its first request would begin
+    // later in Redis, and the process would charge the requests of the minute before to the next one.
+    const [result, isOver] = await count(`${key} ${Math.floor(ms / WINDOW_MS)}`, uncounted).then(
       (counted): [RateLimiterRes, boolean] => [counted, false],
       (refused: RateLimiterRes): [RateLimiterRes, boolean] => [refused, true],
     );
-    const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1_000));
+    const seconds = Math.ceil((WINDOW_MS - (ms % WINDOW_MS)) / 1_000);
     reply.headers({
       "ratelimit-limit": points,
       "ratelimit-remaining": Math.max(0, result.remainingPoints),

@@ -18,6 +18,11 @@ export const ingressMutations: readonly MutationGroup[] = [
         find: "const rest = { weight, counted: 1 };",
         replace: "const rest = { weight, counted: 0 };",
       },
+      {
+        name: "the requests of a minute count in the next one, because Redis does not separate them",
+        find: "shared.consume(name, steps * step)",
+        replace: 'shared.consume(name.replace(/ \\d+$/, ""), steps * step)',
+      },
     ],
   },
   {

@@ -47,6 +47,9 @@ export const publicUrl = "https://pay.example.test";
 
 const address = `0x${"b1".repeat(20)}`;
 
+/** One for all apis of a test, so that they count the same minute. */
+const loadedAt = new Date();
+
 const token = {
   decimals: 6,
   kind: "eip3009",
@@ -90,6 +93,8 @@ export type StartOptions = {
   publicUrl?: string;
   /** Requests per minute; unlimited when unset. */
   limits?: Partial<LimitSettings>;
+  /** The clock of the rate limits; when unset it stands still, so that no minute ends during a test. */
+  limitsNow?: () => Date;
   trustedProxies?: string[];
   /** A prefix that shares its counters with another api. */
   redisPrefix?: string;
@@ -158,7 +163,7 @@ export async function startApi(options: StartOptions = {}) {
   const watched = watchPayments({ ...deps, db: served, subscriber, prefix });
   const { waiters, statuses } = watched;
   const limits = createLimits(
-    { redis, prefix: namespace.prefix, metrics },
+    { redis, prefix: namespace.prefix, metrics, now: options.limitsNow ?? (() => loadedAt) },
     { perAddress: 0, perKey: 0, perPayment: 0, ...options.limits },
   );
   // A test stores the uses itself.

@@ -60,6 +60,32 @@ test(
   },
 );
 
+test("requests of one minute do not count in the next one, in any process", inRealTime, async () => {
+  const clock = { ms: Date.parse("2026-03-01T12:00:59.500Z") };
+  const settings = { limits: { perAddress: 0, perKey: 50 }, limitsNow: () => new Date(clock.ms) };
+  const one = await startApi(settings);
+  const two = await startApi({ ...settings, databaseUrl: one.databaseUrl, redisPrefix: one.prefix });
+  const { headers } = await makeMerchant(one);
+  const expectAll = async (calls: number, left: number, reset: number) => {
+    for (let made = 0; made < calls; made += 1) {
+      const answer = await status(made % 2 ? one : two, headers);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("ratelimit-reset")).toBe(String(reset));
+      expect(answer.headers.get("ratelimit-remaining")).toBe(String(left - made));
+    }
+  };
+  await expectAll(40, 49, 1);
+  clock.ms += 1_000;
+  await expectAll(40, 49, 60);
+  clock.ms += 30_000;
+  await expectAll(10, 9, 30);
+  for (const api of [one, two]) {
+    const refused = await status(api, headers);
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("retry-after")).toBe("30");
+  }
+});
+
 test("an address has a limit, even without a valid key", async () => {
   const api = await startApi({ limits: { perAddress: 3, perKey: 0 }, trustedProxies: ["127.0.0.1"] });
   const guess = (ip: string) => api.get("/v1/payments", { "api-key": `svc_${Math.random()}`, ...from(ip) });

@@ -10,7 +10,7 @@ test("a process forgets the caller who was silent for longest when it counts too
   const redis = new Redis({ lazyConnect: true, enableOfflineQueue: false });
   const metrics = createMetrics(new Registry(), "api");
   const settings = { perAddress: 2, perKey: 0, perPayment: 0 };
-  const { address } = createLimits({ redis, prefix: "test", metrics }, settings);
+  const { address } = createLimits({ redis, prefix: "test", metrics, now: () => new Date(0) }, settings);
   const reply = { headers: () => undefined, header: () => undefined } as unknown as FastifyReply;
   const isRefused = async (key: string) => (await address(key, reply)) !== undefined;
   for (const caller of ["silent", "persistent"])
