@@ -8,6 +8,7 @@ import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts
 import { isReachable, openDb } from "../db/open.ts";
 import { openReadReplica, REPLICA_READ_MS, replicaOutcomes } from "../db/read-replica.ts";
 import type { Pool } from "../db/tables.ts";
+import { createAssetUnits } from "../payments/asset-units.ts";
 import { createCredentialCache } from "../payments/merchants/credential-cache.ts";
 import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
 import { createLogoJobs } from "../payments/merchants/logo-jobs.ts";
@@ -94,6 +95,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     db,
     chains,
     networks,
+    assetUnits: createAssetUnits(db),
     enqueue,
     publishPaymentChanges,
     encryptBuyerData,

@@ -314,7 +314,7 @@ export type MerchantBalance = {
   /** @example USDC */
   readonly symbol: string;
   /**
-   * How many digits of an amount are decimals; null for an asset that is no longer offered.
+   * How many digits of an amount are decimals; null for an asset of which they are not known.
    * @example 6
    */
   readonly decimals: number | null;
@@ -343,7 +343,7 @@ export type StatementLine = {
   /** @example USDC */
   readonly symbol: string;
   /**
-   * How many digits of an amount are decimals; null for an asset that is no longer offered.
+   * How many digits of an amount are decimals; null for an asset of which they are not known.
    * @example 6
    */
   readonly decimals: number | null;

@@ -7,12 +7,14 @@ import type { Metrics } from "../runtime/metrics.ts";
 import type { Networks } from "../runtime/networks/read-networks.ts";
 import type { SafeFetch } from "../runtime/safe-fetch.ts";
 import type { ScreeningList } from "../transfers/list-screening.ts";
+import type { AssetUnits } from "./asset-units.ts";
 
 /** The dependencies of this module's functions. Each main.ts creates them once; a test creates its own. */
 export type PaymentDeps = {
   db: Pool;
   chains: Chains;
   networks: Networks;
+  assetUnits: AssetUnits;
   /** Enqueues jobs. Call it after the commit. */
   enqueue: Enqueue;
   /** Wakes long polls. Call it after the commit. */

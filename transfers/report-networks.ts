@@ -15,8 +15,8 @@ const KEEP_MS = 3_600_000;
 type Deps = { db: Db; chains: ReadonlyMap<string, Chain>; owner: string; now: () => Date; log: Logger };
 
 /**
- * Writes what the console shows of the networks file, which the board does not have: the units of the assets, once, and how the
- * RPC endpoints have done in this process, by name. Returns the function that ends this and deletes the process's reports. Sends
+ * Writes what other processes show of the networks file: the units of the assets, once, which the api needs when an asset has left
+ * the file, and for the console, which lacks the file, how the RPC endpoints have done in this process, by name. Returns the function that ends this and deletes the process's reports. Sends
  * no request to an endpoint.
  */
 export function reportNetworks(deps: Deps, everyMs: number = REPORT_EVERY_MS): () => Promise<void> {

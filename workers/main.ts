@@ -12,6 +12,7 @@ import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts
 import { openDb } from "../db/open.ts";
 import { listOpenRows } from "../db/queries/open-rows.ts";
 import type { Pool } from "../db/tables.ts";
+import { createAssetUnits } from "../payments/asset-units.ts";
 import { isTransient } from "../payments/is-transient.ts";
 import { findAnyPayment } from "../payments/lifecycle/checkout-view.ts";
 import { watchNativePrices } from "../payments/options/native-prices.ts";
@@ -238,6 +239,7 @@ function createDeps(
     db,
     chains,
     networks,
+    assetUnits: createAssetUnits(db),
     deployment,
     treasuryKeys,
     signer,

@@ -18,7 +18,7 @@ const SETTLED_AFTER_MS = 60_000;
  */
 export async function readLagging<T>(
   deps: ApiDeps,
-  read: (deps: Pick<ApiDeps, "db" | "chains">) => Promise<Result<T>>,
+  read: (deps: Pick<ApiDeps, "db" | "chains" | "assetUnits">) => Promise<Result<T>>,
   { until, mustBeCurrent = false }: { until?: Date | undefined; mustBeCurrent?: boolean } = {},
 ): Promise<Result<T>> {
   const isSettled = until === undefined || until.getTime() + SETTLED_AFTER_MS < deps.now().getTime();

@@ -21,7 +21,7 @@ const ofAsset = {
   }),
   symbol: z.string().meta({ example: "USDC" }),
   decimals: z.int().min(0).nullable().meta({
-    description: "How many digits of an amount are decimals; null for an asset that is no longer offered.",
+    description: "How many digits of an amount are decimals; null for an asset of which they are not known.",
     example: 6,
   }),
 };

@@ -25,11 +25,11 @@ import { refundListResponse, refundResponse, refundStatus } from "./refund-respo
 
 const params = z.object({ refundId: z.string().regex(/^rfnd_[0-9a-f]{32}$/) });
 
-function toRefund(deps: ApiDeps, view: RefundView) {
+async function toRefund(deps: ApiDeps, view: RefundView) {
   const { mode: _, asset, amount, createdAt, updatedAt, succeededAt, ...rest } = view;
   return {
     ...rest,
-    amount: toAmount(toMoney(deps, `caip19/${asset}`, amount)),
+    amount: toAmount(await toMoney(deps, `caip19/${asset}`, amount)),
     createdAt: createdAt.toISOString(),
     lastUpdatedAt: updatedAt.toISOString(),
     succeededAt: succeededAt?.toISOString() ?? null,
@@ -62,7 +62,7 @@ const create = defineOperation({
   async handle(deps, call) {
     const { paymentId, amount } = call.body;
     const made = await refundPayment(deps, { ...queryPayment(call, paymentId), amount, actor: call.caller.actor });
-    return made.ok ? done(toRefund(deps, made.value)) : made;
+    return made.ok ? done(await toRefund(deps, made.value)) : made;
   },
 });
 
@@ -80,7 +80,7 @@ const get = defineOperation({
   refusals: ["payment_not_found"],
   async handle(deps, call) {
     const found = await findRefundView(deps, { ...call.params, owner: toOwner(call) });
-    return found.ok ? done(toRefund(deps, found.value)) : found;
+    return found.ok ? done(await toRefund(deps, found.value)) : found;
   },
 });
 
@@ -110,7 +110,7 @@ const list = defineOperation({
     const listed = await readLagging(deps, (on) => listRefundViews(on, args), freshness);
     if (!listed.ok) return listed;
     const { items, nextCursor } = listed.value;
-    return done({ data: items.map((item) => toRefund(deps, item)), nextCursor });
+    return done({ data: await Promise.all(items.map((item) => toRefund(deps, item))), nextCursor });
   },
 });
 
@@ -131,7 +131,7 @@ const withdraw = defineOperation({
   async handle(deps, call) {
     const { actor } = call.caller;
     const withdrawn = await withdrawRefund(deps, { ...call.params, actor, owner: toOwner(call) });
-    return withdrawn.ok ? done(toRefund(deps, withdrawn.value)) : withdrawn;
+    return withdrawn.ok ? done(await toRefund(deps, withdrawn.value)) : withdrawn;
   },
 });
 

@@ -10,7 +10,10 @@ import { followMoves } from "./follow-moves.ts";
 import { createStatusCache, type StatusCache } from "./status-cache.ts";
 import { createWaiters, type Waiters } from "./waiters.ts";
 
-export type WatchDeps = Pick<PaymentDeps, "db" | "chains" | "metrics" | "log" | "now" | "publishPaymentChanges"> & {
+export type WatchDeps = Pick<
+  PaymentDeps,
+  "db" | "chains" | "assetUnits" | "metrics" | "log" | "now" | "publishPaymentChanges"
+> & {
   subscriber: Parameters<typeof subscribeToPaymentChanges>[0];
   prefix: string;
 };

@@ -7,9 +7,9 @@ import type { Page } from "../pagination.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { readStatementLines, type StatementLine, type StatementPlace } from "./statement-lines.ts";
 
-type Deps = Pick<PaymentDeps, "db" | "chains">;
+type Deps = Pick<PaymentDeps, "db" | "chains" | "assetUnits">;
 
-/** How an asset is shown. `decimals` is null for an asset that has left the networks file. */
+/** How an asset is shown. `decimals` is null for an asset that no worker has reported. */
 type AssetView = { asset: string; symbol: string; decimals: number | null };
 
 /** What a merchant is owed in an asset and has not been paid yet, minor units. */
@@ -35,9 +35,11 @@ export async function readBalances(
   const [merchant = "", asset = ""] = readPlace(cursor) ?? [];
   if (cursor !== undefined && !merchant) return badCursor();
   const rows = await listMerchantBalances(deps.db, { ...scope, after: [merchant, asset], limit: limit + 1 });
-  const items = rows.slice(0, limit).map((row) => {
-    return { merchantId: row.merchant_id, ...describeAsset(deps, row.asset), amount: row.amount };
-  });
+  const items = await Promise.all(
+    rows.slice(0, limit).map(async (row) => {
+      return { merchantId: row.merchant_id, ...(await describeAsset(deps, row.asset)), amount: row.amount };
+    }),
+  );
   const last = rows.length > limit ? items.at(-1) : undefined;
   return done({ items, nextCursor: last ? toCursor([last.merchantId, last.asset]) : null });
 }
@@ -60,7 +62,7 @@ export async function readStatementPage(
   let last: StatementPlace | undefined;
   for await (const { line, place } of readStatementLines(deps, { merchant: toMerchant(args), from, until }, after)) {
     if (items.length === limit && last) return done({ items, nextCursor: toCursor(placeTexts(last)) });
-    items.push({ ...line, ...describeAsset(deps, line.asset) });
+    items.push({ ...line, ...(await describeAsset(deps, line.asset)) });
     last = place;
   }
   return done({ items, nextCursor: null });
@@ -86,7 +88,7 @@ export async function openStatement(
       async function* readFrom(db: Db) {
         for await (const read of readStatementLines({ db }, query, place)) {
           place = read.place;
-          yield { ...read.line, ...describeAsset(deps, read.line.asset) };
+          yield { ...read.line, ...(await describeAsset(deps, read.line.asset)) };
         }
       }
       try {
@@ -109,8 +111,8 @@ async function refuseUnknown({ db }: Deps, { merchantId, ...owner }: StatementSc
   return isOwn ? undefined : refuse("merchant_not_found", "no such merchant");
 }
 
-function describeAsset(deps: Deps, asset: string): AssetView {
-  const { display } = toMoney(deps, `caip19/${asset}`, 0n);
+async function describeAsset(deps: Deps, asset: string): Promise<AssetView> {
+  const { display } = await toMoney(deps, `caip19/${asset}`, 0n);
   const isKnown = display.assetSymbol !== asset;
   return { asset, symbol: display.assetSymbol, decimals: isKnown ? display.decimals : null };
 }

@@ -44,7 +44,7 @@ export type Way = {
   networkDetails: NetworkDetails | undefined;
 };
 
-type Deps = Pick<PaymentDeps, "db" | "chains" | "networks" | "now" | "log">;
+type Deps = Pick<PaymentDeps, "db" | "chains" | "networks" | "assetUnits" | "now" | "log">;
 
 /**
  * Returns a payment to a holder of its link. The id's 96 random bits, which only the merchant and the buyer know, act
@@ -72,7 +72,7 @@ export async function openCheckout(
 }
 
 async function toCheckoutView(deps: Deps, row: PaymentWithMerchant): Promise<CheckoutView> {
-  const view = toPaymentView(deps, row);
+  const view = await toPaymentView(deps, row);
   const now = deps.now().getTime();
   return {
     ...view,

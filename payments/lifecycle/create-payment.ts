@@ -93,7 +93,8 @@ export async function writePayment(
     // The sweep then enqueues the expiry, so a waiting payment has no job.
     due_at: expiresAt,
   };
-  const view = toNewPaymentView(deps, row, { id: merchant.id, name: merchant.name, logoId: merchant.logo_id });
+  const shownMerchant = { id: merchant.id, name: merchant.name, logoId: merchant.logo_id };
+  const view = await toNewPaymentView(deps, row, shownMerchant);
   const isInserted = await insertPayment(deps.db, row, claim && toClaimedKey(claim, claim.toText(view)));
   if (!isInserted) return undefined;
   deps.metrics.paymentTransitions.inc({ mode, from: "new", to: "requires_action" });

@@ -9,7 +9,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import type { Money, PaymentView } from "../views.ts";
 import { findCredit, toMoney, toPaymentView } from "./read-payment.ts";
 
-type Deps = Pick<PaymentDeps, "db" | "chains">;
+type Deps = Pick<PaymentDeps, "db" | "chains" | "assetUnits">;
 
 /**
  * A payment in a list. `tokenAmount`, `buyer`, `transaction` and `fees` (null without a fee) are set once the payment
@@ -69,7 +69,7 @@ export async function listPaymentViews(
 ): Promise<Result<Page<PaymentListView> & { stats: PaymentSums }>> {
   const after = readCursor(cursor, by === "date" ? "time" : "amount");
   if (!after.ok) return after;
-  const filter = { ...rest, assets: symbols && listAssets(deps, symbols) };
+  const filter = { ...rest, assets: symbols && (await listAssets(deps, symbols)) };
   const order = { by, dir, after: after.value };
   const sums = await sumPayments(deps.db, filter);
   const rows = await listPaymentRows(deps.db, filter, { order, limit: limit + 1, matching: sums.transactions });
@@ -79,16 +79,19 @@ export async function listPaymentViews(
   ];
   const { items, nextCursor } = toPage(rows, limit, keyOf);
   const stats = {
-    totalRevenue: addUp(sums.revenue).map(({ unit, value }) => toRevenue(deps, unit, value)),
+    totalRevenue: await Promise.all(addUp(sums.revenue).map(({ unit, value }) => toRevenue(deps, unit, value))),
     totalTransactions: sums.transactions,
     totalCustomers: sums.customers,
   };
-  return done({ items: items.map((row) => toListView(deps, row)), nextCursor, stats });
+  return done({ items: await Promise.all(items.map((row) => toListView(deps, row))), nextCursor, stats });
 }
 
-function listAssets(deps: Deps, symbols: readonly string[]): string[] {
+/** Lists the assets with one of these symbols, also those that have left the networks file. */
+async function listAssets(deps: Deps, symbols: readonly string[]): Promise<string[]> {
   const tokens = [...deps.chains.values()].flatMap((chain) => [...chain.tokens.values()]);
-  return tokens.filter(({ symbol }) => symbols.includes(symbol)).map(({ asset }) => asset);
+  const listed = new Set(tokens.map(({ asset }) => asset));
+  const left = (await deps.assetUnits.list()).filter(({ asset }) => !listed.has(asset));
+  return [...tokens, ...left].filter(({ symbol }) => symbols.includes(symbol)).map(({ asset }) => asset);
 }
 
 /** Adds up the sums of units that differ only in their spelling. */
@@ -97,10 +100,10 @@ function addUp(sums: readonly { unit: string; value: bigint }[]): { unit: string
   return [...byUnit].map(([unit, same]) => ({ unit, value: same.reduce((sum, { value }) => sum + value, 0n) }));
 }
 
-function toRevenue(deps: Deps, unit: string, value: bigint) {
+async function toRevenue(deps: Deps, unit: string, value: bigint) {
   const code = unit.startsWith("iso4217/") ? unit.slice("iso4217/".length) : undefined;
   if (code) return { amount: toDecimal(value, currencyDecimals(code) ?? 2), currency: code };
-  const { display } = toMoney(deps, unit, value);
+  const { display } = await toMoney(deps, unit, value);
   return { amount: toDecimal(value, display.decimals), currency: display.assetSymbol };
 }
 
@@ -110,19 +113,19 @@ export function toDecimal(value: bigint, decimals: number): string {
   return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
 }
 
-function toListView(deps: Deps, row: ListedPayment): PaymentListView {
+async function toListView(deps: Deps, row: ListedPayment): Promise<PaymentListView> {
   const paid = row.asset !== null && row.option_amount !== null;
   const moneyOf = (value: bigint) => (paid ? toMoney(deps, `caip19/${row.asset}`, value) : null);
   const amount = row.option_amount ?? 0n;
   const owed = findCredit(row);
-  const [total, fixed] = [moneyOf(row.option_fee), moneyOf(row.option_fee_fixed)];
+  const [total, fixed] = [await moneyOf(row.option_fee), await moneyOf(row.option_fee_fixed)];
   const settled = row.settlement_state === "paid";
   return {
-    ...toPaymentView(deps, row),
+    ...(await toPaymentView(deps, row)),
     description: row.description,
     metadata: row.metadata ?? {},
     updatedAt: row.updated_at,
-    tokenAmount: moneyOf(amount),
+    tokenAmount: await moneyOf(amount),
     fees: total && fixed && total.value > 0n ? { total, fixed, basisPoints: row.option_fee_basis_points } : null,
     buyer: row.buyer,
     transaction: row.chain === null ? null : { chain: row.chain, hash: row.tx_id },
@@ -131,7 +134,7 @@ function toListView(deps: Deps, row: ListedPayment): PaymentListView {
         ? null
         : {
             settled,
-            amount: owed ? toMoney(deps, `caip19/${owed.asset}`, owed.amount - row.deducted) : null,
+            amount: owed ? await toMoney(deps, `caip19/${owed.asset}`, owed.amount - row.deducted) : null,
             txHash: row.settlement_tx_hash,
           },
     settledAt: row.settled_at,

@@ -18,14 +18,15 @@ import { currencyMoney, tokenMoney } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Money, PaymentDetail, PaymentStatus, PaymentView } from "../views.ts";
 
-type Deps = Pick<PaymentDeps, "db" | "chains">;
+type MoneyDeps = Pick<PaymentDeps, "chains" | "assetUnits">;
+type Deps = MoneyDeps & Pick<PaymentDeps, "db">;
 
 export type { PaymentQuery } from "../../db/queries/payments.ts";
 
 /** Returns a payment. Refuses with `payment_not_found` (also for a payment of another mode, account or merchant). */
 export async function findPaymentView(deps: Deps, args: PaymentQuery): Promise<Result<PaymentView>> {
   const row = await findPayment(deps.db, args);
-  return row ? done(toPaymentView(deps, row)) : refuse("payment_not_found", "no such payment");
+  return row ? done(await toPaymentView(deps, row)) : refuse("payment_not_found", "no such payment");
 }
 
 /** Returns a payment with its payout, for its merchant. Refuses like `findPaymentView`. */
@@ -36,10 +37,10 @@ export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise
   const owed = findCredit(row);
   const settlement =
     payout && owed
-      ? { txId: payout.tx_hash, amount: toMoney(deps, `caip19/${owed.asset}`, owed.amount - payout.deducted) }
+      ? { txId: payout.tx_hash, amount: await toMoney(deps, `caip19/${owed.asset}`, owed.amount - payout.deducted) }
       : null;
   const { checkout, description, metadata } = row;
-  return done({ ...toPaymentView(deps, row), description, metadata: metadata ?? {}, checkout, settlement });
+  return done({ ...(await toPaymentView(deps, row)), description, metadata: metadata ?? {}, checkout, settlement });
 }
 
 /** Returns what a succeeded payment credits to its merchant; undefined before it succeeds. */
@@ -52,7 +53,7 @@ export function findCredit(row: PaymentRow): { asset: string; amount: bigint } |
 /** Returns the status of a payment. Refuses like `findPaymentView`. */
 export async function findStatus(deps: Deps, args: PaymentQuery): Promise<Result<PaymentStatus>> {
   const row = await findPayment(deps.db, args);
-  return row ? done(toStatus(deps, row)) : refuse("payment_not_found", "no such payment");
+  return row ? done(await toStatus(deps, row)) : refuse("payment_not_found", "no such payment");
 }
 
 /** Returns true for a payment that the caller reaches with a key of the other mode only. */
@@ -85,7 +86,8 @@ export async function findOwnedStatus(deps: Deps, paymentId: string): Promise<Ow
 
 /** Returns the status of several payments in one query, in no particular order. Omits unknown ids. */
 export async function listOwnedStatuses(deps: Deps, paymentIds: readonly string[]): Promise<OwnedStatus[]> {
-  return (await listPayments(deps.db, paymentIds)).map((row) => toOwnedStatus(deps, row));
+  const rows = await listPayments(deps.db, paymentIds);
+  return Promise.all(rows.map((row) => toOwnedStatus(deps, row)));
 }
 
 /** Returns the moves of all payments after an event, in one statement. */
@@ -93,26 +95,26 @@ export async function findMovesAfter({ db }: Pick<PaymentDeps, "db">, event: num
   return listMovesAfter(db, event);
 }
 
-function toOwnedStatus(deps: Deps, row: PaymentRow): OwnedStatus {
+async function toOwnedStatus(deps: Deps, row: PaymentRow): Promise<OwnedStatus> {
   const { mode, account_id, merchant_id } = row;
-  return { status: toStatus(deps, row), owner: { mode, account_id, merchant_id } };
+  return { status: await toStatus(deps, row), owner: { mode, account_id, merchant_id } };
 }
 
-function toStatus(deps: Pick<PaymentDeps, "chains">, row: PaymentRow): PaymentStatus {
+async function toStatus(deps: MoneyDeps, row: PaymentRow): Promise<PaymentStatus> {
   const info =
     row.state === "succeeded" && row.tx_id !== null && row.paid_asset !== null && row.paid_amount !== null
-      ? { txId: row.tx_id, optionAmount: toMoney(deps, `caip19/${row.paid_asset}`, row.paid_amount) }
+      ? { txId: row.tx_id, optionAmount: await toMoney(deps, `caip19/${row.paid_asset}`, row.paid_amount) }
       : null;
   const { id: paymentId, state, state_version: stateVersion, updated_at: changedAt, failure_code: failureCode } = row;
   return { paymentId, state, isFinal: isFinalPaymentState(state), stateVersion, changedAt, failureCode, info };
 }
 
 /** Returns the view of a payment that was just inserted. */
-export function toNewPaymentView(
-  deps: Pick<PaymentDeps, "chains">,
+export async function toNewPaymentView(
+  deps: MoneyDeps,
   row: NewPaymentRow,
   merchant: PaymentView["merchant"],
-): PaymentView {
+): Promise<PaymentView> {
   return {
     paymentId: row.id,
     state: "requires_action",
@@ -123,7 +125,7 @@ export function toNewPaymentView(
     info: null,
     mode: row.mode,
     referenceId: row.reference_id,
-    amount: toMoney(deps, row.unit, row.value),
+    amount: await toMoney(deps, row.unit, row.value),
     merchant,
     createdAt: row.created_at,
     expiresAt: row.expires_at,
@@ -131,12 +133,12 @@ export function toNewPaymentView(
 }
 
 /** Converts a payment row to the view that callers see. */
-export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWithMerchant): PaymentView {
+export async function toPaymentView(deps: MoneyDeps, row: PaymentWithMerchant): Promise<PaymentView> {
   return {
-    ...toStatus(deps, row),
+    ...(await toStatus(deps, row)),
     mode: row.mode,
     referenceId: row.reference_id,
-    amount: toMoney(deps, row.unit, row.value),
+    amount: await toMoney(deps, row.unit, row.value),
     merchant: { id: row.merchant_id, name: row.merchant_name, logoId: row.merchant_logo_id },
     createdAt: row.created_at,
     expiresAt: row.expires_at,
@@ -144,16 +146,29 @@ export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWit
 }
 
 /**
- * Adds the display data to an amount. Keeps the spelling of the unit. An asset that is no longer in the networks file is displayed by its identifier.
+ * Adds the display data to an amount. Keeps the spelling of the unit. An asset that has left the networks file has the symbol and
+ * decimals that workers have reported. One that no worker has reported is displayed by its identifier, in minor units.
  */
-export function toMoney(deps: Pick<PaymentDeps, "chains">, unit: string, value: bigint): Money {
+export async function toMoney(deps: MoneyDeps, unit: string, value: bigint): Promise<Money> {
   if (unit.startsWith("iso4217/")) return currencyMoney(value, unit);
   const asset = canonicalAsset(unit.slice("caip19/".length));
   for (const chain of deps.chains.values()) {
     const token = chain.tokens.get(asset);
     if (token) return { ...tokenMoney(value, token, chain.network), unit };
   }
-  return { unit, value, display: { assetSymbol: asset, assetName: asset, decimals: 0 } };
+  const { symbol, decimals } = (await deps.assetUnits.find(asset)) ?? { symbol: asset, decimals: 0 };
+  const network = deps.chains.get(asset.split("/")[0] ?? "")?.network;
+  return {
+    unit,
+    value,
+    display: {
+      assetSymbol: symbol,
+      assetName: symbol,
+      decimals,
+      networkName: network?.name,
+      networkIconUrl: network?.iconUrl,
+    },
+  };
 }
 
 /** Returns the id of the newest event older than `ms` milliseconds; 0 when there is none. */

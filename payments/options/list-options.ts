@@ -101,7 +101,7 @@ export async function listOptions(
     return row ? [{ ...row, account: offer.account }] : [];
   });
   return done({
-    payment: toPaymentView(deps, payment),
+    payment: await toPaymentView(deps, payment),
     options: options.map((row) => toView(deps, row, terms.collected)),
   });
 }

@@ -1,5 +1,6 @@
 import type { Pool } from "../../db/tables.ts";
 import { readBalances, readStatementPage } from "../../payments/accounting/read-statements.ts";
+import { createAssetUnits } from "../../payments/asset-units.ts";
 import { type ListArgs, listPaymentViews } from "../../payments/lifecycle/list-payments.ts";
 import { listPaymentLines } from "../../payments/maintenance/operator-actions.ts";
 import { listRefundViews } from "../../payments/payouts/find-refunds.ts";
@@ -91,7 +92,7 @@ function paymentLists(db: Pool, { accountId, merchantIds }: Owner): Case[] {
     ["metadata of 20 %, 30 days", { metadata: { channel: "shop" }, from: ago(130), before: ago(100) }],
   ];
   const all = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 50 } as const;
-  const deps = { db, chains: new Map() };
+  const deps = { db, chains: new Map(), assetUnits: createAssetUnits(db) };
   return filters.map(([name, filter]) => [name, () => listPaymentViews(deps, { ...all, ...filter })]);
 }
 
@@ -99,7 +100,7 @@ function otherLists(db: Pool, { accountId, merchantIds, endpointId }: Owner): Ca
   const merchantId = merchantIds[0] ?? "";
   const day = (ago: number) => new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10);
   const owner = { accountId, mode: "live", onlyMerchants: null } as const;
-  const deps = { db, chains: new Map() };
+  const deps = { db, chains: new Map(), assetUnits: createAssetUnits(db) };
   const limit = 50;
   return [
     ["refunds", () => listRefundViews(deps, { owner, limit })],

@@ -18,4 +18,42 @@ export const amountMutations: readonly MutationGroup[] = [
       },
     ],
   },
+  {
+    file: "payments/lifecycle/read-payment.ts",
+    tests: ["test/integration/api/merchant/delisted-assets.test.ts"],
+    mutations: [
+      {
+        name: "minor units of an asset that has left the networks file are shown as whole units",
+        find: "(await deps.assetUnits.find(asset)) ??",
+        replace: "(null as { symbol: string; decimals: number } | null) ??",
+      },
+    ],
+  },
+  {
+    file: "payments/lifecycle/list-payments.ts",
+    tests: ["test/integration/api/merchant/delisted-assets.test.ts"],
+    mutations: [
+      {
+        name: "a list by symbol lacks payments in an asset that has left the networks file",
+        find: "return [...tokens, ...left].filter",
+        replace: "return [...tokens, ...left.slice(left.length)].filter",
+      },
+    ],
+  },
+  {
+    file: "payments/asset-units.ts",
+    tests: ["test/integration/payments/asset-units.test.ts"],
+    mutations: [
+      {
+        name: "every amount of an asset that has left the networks file costs a statement",
+        find: "const known = units?.get(asset);",
+        replace: "const known = undefined;",
+      },
+      {
+        name: "every amount of an asset that no worker has reported costs a statement",
+        find: "< SEARCH_AGAIN_MS) return known;",
+        replace: "< 0) return known;",
+      },
+    ],
+  },
 ];

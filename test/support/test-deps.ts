@@ -7,6 +7,7 @@ import { getEvmChain, openChains } from "../../chains/open-chains.ts";
 import type { PayoutSigner } from "../../chains/payout-signer.ts";
 import type { SolanaKeys } from "../../chains/solana/open-solana-keys.ts";
 import { openDb } from "../../db/open.ts";
+import { createAssetUnits } from "../../payments/asset-units.ts";
 import type { Enqueue, JobRequest } from "../../queues/enqueue.ts";
 import type { PublishPaymentChanges } from "../../queues/payment-changes.ts";
 import { createDecrypt, createEncrypt, parseEncryptionKey } from "../../runtime/encryption.ts";
@@ -180,6 +181,7 @@ export async function makeDepsFor(
     db,
     chains,
     networks,
+    assetUnits: createAssetUnits(db),
     deployment,
     keys,
     solanaKeys,

@@ -13,6 +13,7 @@ import { isReachable, openDb } from "../../../db/open.ts";
 import type { NextOf, StateOf } from "../../../db/states.ts";
 import type { Mode, Pool } from "../../../db/tables.ts";
 import { freePort } from "../../../local/free-ports.ts";
+import { createAssetUnits } from "../../../payments/asset-units.ts";
 import { createAccount } from "../../../payments/merchants/accounts.ts";
 import { createApiKey } from "../../../payments/merchants/api-keys.ts";
 import { createAppId } from "../../../payments/merchants/app-ids.ts";
@@ -158,7 +159,15 @@ export async function startApi(options: StartOptions = {}) {
   const screened = new Set<string>();
   const screeningList = (_chain: string, accounts: readonly string[]) => new Set(accounts).intersection(screened);
   const notifiers = { enqueue, publishPaymentChanges, screeningList, log, metrics };
-  const deps = { db, chains, networks, ...notifiers, ...adapters, now: () => new Date() };
+  const deps = {
+    db,
+    chains,
+    networks,
+    assetUnits: createAssetUnits(served),
+    ...notifiers,
+    ...adapters,
+    now: () => new Date(),
+  };
   const { prefix } = namespace;
   const watched = watchPayments({ ...deps, db: served, subscriber, prefix });
   const { waiters, statuses } = watched;

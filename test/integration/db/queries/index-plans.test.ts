@@ -21,6 +21,7 @@ import { listUnfinishedWork } from "../../../../db/queries/unfinished-work.ts";
 import { listUnmatched, lockOrphanedBookings } from "../../../../db/queries/unmatched-movements.ts";
 import { takeDueEndpoints } from "../../../../db/queries/webhook-endpoints.ts";
 import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
+import { createAssetUnits } from "../../../../payments/asset-units.ts";
 import { newId } from "../../../../payments/ids.ts";
 import { listPaymentViews } from "../../../../payments/lifecycle/list-payments.ts";
 import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
@@ -161,14 +162,14 @@ test("a list of payments and its totals read all of no table", async () => {
       { states: ["failed"] as const },
       { reference: "order-4711" },
     ])
-      await listPaymentViews({ db, chains: new Map() }, { ...all, ...filter });
+      await listPaymentViews({ db, chains: new Map(), assetUnits: createAssetUnits(db) }, { ...all, ...filter });
   });
 });
 
 test("a search for a reference looks it up in the index of trigrams", async () => {
   const all = { accountId: shop.accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 50 } as const;
   const statements = await captureStatements(() =>
-    listPaymentViews({ db, chains: new Map() }, { ...all, reference: "order-4711" }),
+    listPaymentViews({ db, chains: new Map(), assetUnits: createAssetUnits(db) }, { ...all, reference: "order-4711" }),
   );
   const searches = statements.filter(({ text }) => text.includes("summed_payment"));
   expect(searches.length).toBeGreaterThan(0);
