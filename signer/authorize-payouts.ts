@@ -2,9 +2,10 @@ import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
 import type { Token } from "../chains/open-chains.ts";
 import { appendApproved } from "./audit/approved-payouts.ts";
-import { logWaiting } from "./claim-destinations.ts";
-import { findDestinationRefusal, isNewMerchant, recordDestination } from "./destinations.ts";
+import { noteRecorded } from "./claim-destinations.ts";
+import { findDestinationRefusal, recordDestination } from "./destinations.ts";
 import type { AssetLimits, Limits } from "./limits.ts";
+import { isNewMerchant } from "./new-merchants.ts";
 import { chainOfAsset, type PayoutWithNonce, payoutNonce } from "./payout-nonce.ts";
 import type { DepositClaim, DepositResult, PayoutRequest, PayoutResult, Refused } from "./protocol.ts";
 import { listAssetsOf } from "./recorded-assets.ts";
@@ -145,6 +146,8 @@ function decideForMerchant(
   const increase = amount > before ? amount - before : 0n;
   const paymentId = payout.kind === "refund" ? payout.paymentId : null;
   const waiting = { at, waitingHours: limits.destinationWaitingHours, isHeld, actor: deps.caller };
+  const ofNewMerchant = isNewMerchant(store, merchantId, waiting);
+  const day = { at, windowMs: DAY_MS };
 
   const reason =
     (paymentId === null ? undefined : findRefundReason(deps, { paymentId, increase }, payout)) ??
@@ -156,15 +159,15 @@ function decideForMerchant(
       amount,
       increase,
       assetHour: sumWindow(store, { asset }, { at, windowMs: HOUR_MS }),
-      merchantDay: sumWindow(store, { asset, merchantId }, { at, windowMs: DAY_MS }),
-      isNewMerchant: isNewMerchant(store, merchantId, waiting),
+      merchantDay: sumWindow(store, { asset, merchantId }, day),
+      newMerchantsDay: ofNewMerchant ? sumWindow(store, { asset, onlyNew: true }, day) : undefined,
     });
   if (reason) return refuse(reason);
   if (payout.kind === "settlement") {
     // A destination is recorded only for a payout that everything else allows, so that invented settlements register none.
-    if (recordDestination(store, { merchantId, asset, receiver }, waiting))
-      logWaiting(deps.log, { merchantId, asset, receiver });
-    const refused = findDestinationRefusal(store, { merchantId, asset, receiver });
+    const destination = { merchantId, asset, receiver };
+    noteRecorded(deps, destination, recordDestination(store, destination, waiting));
+    const refused = findDestinationRefusal(store, destination);
     if (refused) return refuse(refused);
   }
   if (!wasAuthorized(store, { nonce, treasury, asset, amount, receiver }))
@@ -172,6 +175,7 @@ function decideForMerchant(
       store,
       { nonce, kind: payout.kind, treasury, asset, amount, counted: increase, receiver, merchantId, paymentId },
       at,
+      { ofNewMerchant },
     );
   return undefined;
 }
@@ -193,7 +197,7 @@ function decideReturn(
     increase,
     assetHour,
     merchantDay: undefined,
-    isNewMerchant: false,
+    newMerchantsDay: undefined,
   });
   if (reason) return refuse(reason);
   const row = {

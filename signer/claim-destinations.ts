@@ -2,7 +2,13 @@ import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
 import { applyDue } from "./apply-due-claims.ts";
 import { recordApprovalKeys, revokeApprovalKey } from "./approval-keys.ts";
 import { decideStatement } from "./decide-statement.ts";
-import { type Destination, findDestinationRefusal, findWaiting, reportDestination } from "./destinations.ts";
+import {
+  type Destination,
+  findDestinationRefusal,
+  findWaiting,
+  type Recorded,
+  reportDestination,
+} from "./destinations.ts";
 import type { Limits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { DestinationsRequest, DestinationsResponse, Statement } from "./protocol.ts";
@@ -11,7 +17,7 @@ import { findHoldEnd } from "./stops.ts";
 import { inStoreTransaction } from "./store.ts";
 
 type Deps = Pick<SignerDeps, "store" | "readLimits" | "deployment" | "log" | "now">;
-type Report = Deps & Pick<SignerDeps, "caller">;
+type Report = Deps & Pick<SignerDeps, "caller" | "metrics">;
 
 /**
  * Records the destinations and approval keys that a worker reports, so that their waiting periods begin, and decides by the
@@ -31,7 +37,7 @@ export function claimDestinations(deps: Report, request: DestinationsRequest): D
       if (revokeApprovalKey(store, key, { ...period, text: null }))
         log.warn({ merchant: key.merchantId, publicKey: key.publicKey }, "approval key is revoked");
     const destinations = request.destinations.map(toCanonical);
-    for (const one of destinations) if (reportDestination(store, one, period)) logWaiting(log, one);
+    for (const one of destinations) noteRecorded(deps, one, reportDestination(store, one, period));
     // Statements first: a rejection may have waited for a signer that was down when the claim became due.
     const statements = request.statements.map((statement) => decide(deps, statement, { limits, at }));
     if (!limits.paused) applyDue(deps, at);
@@ -63,9 +69,16 @@ function decide(
   return result;
 }
 
-/** Logs that the waiting period of a destination begins. */
-export function logWaiting(log: SignerDeps["log"], { merchantId: merchant, asset, receiver }: Destination): void {
-  log.warn({ merchant, asset, receiver }, "destination waits");
+/** Logs what became of a destination that was recorded, and counts those that apply without waiting. */
+export function noteRecorded(
+  { log, metrics }: Pick<SignerDeps, "log" | "metrics">,
+  { merchantId: merchant, asset, receiver }: Destination,
+  recorded: Recorded | undefined,
+): void {
+  if (recorded === "waits") log.warn({ merchant, asset, receiver }, "destination waits");
+  if (recorded !== "first") return;
+  metrics.signerFirstDestinations.inc();
+  log.info({ merchant, asset, receiver }, "first destination applies at once");
 }
 
 function describe({ store, now }: Deps, one: Destination): DestinationsResponse["destinations"][number] {

@@ -14,23 +14,28 @@ const NEVER = 8_640_000_000_000_000;
 /** Who reports a claim, and what decides when it applies. `isHeld`: none applies now, because of a pause or after a stop. */
 type Period = { at: Date; waitingHours: number; isHeld: boolean; actor: Actor };
 
+/** What became of a claim that was recorded: it waits, or it is a new merchant's first destination and applies at once. */
+export type Recorded = "waits" | "first";
+
 /**
  * Records a destination that a worker names for the first time. A new merchant's first destination of an asset applies at
  * once until the merchant is paid, any other after the waiting period, as does every one that the loss of a store may have made
- * the first. A receiver that a statement has rejected applies only by an approval. Returns true if its waiting period begins now. Call it inside a transaction.
+ * the first. A receiver that a statement has rejected applies only by an approval. Call it inside a transaction.
  */
 export function recordDestination(
   store: Store,
   { merchantId, asset, receiver }: Destination,
   { at, waitingHours, isHeld, actor }: Period,
-): boolean {
+): Recorded | undefined {
   const [newest] = listDestinations(store, { merchantId, asset });
-  if (newest?.receiver === receiver || findApplied(store, { merchantId, asset })?.receiver === receiver) return false;
+  if (newest?.receiver === receiver || findApplied(store, { merchantId, asset })?.receiver === receiver)
+    return undefined;
+  const firstClaim = findFirstClaim(store, merchantId);
   const isFirst =
     !wasClaimed(store, { merchantId, asset }) &&
     !wasPaid(store, merchantId) &&
     !mayHaveLostDestinations(store, merchantId) &&
-    isNewMerchant(store, merchantId, { at, waitingHours });
+    (firstClaim === undefined || at.getTime() - firstClaim < waitingHours * HOUR_MS);
   const waitMs = isFirst ? 0 : waitingHours * HOUR_MS;
   const isAtOnce = waitMs === 0 && !isHeld;
   const appliesAt = wasRejected(store, { merchantId, asset, receiver })
@@ -39,7 +44,8 @@ export function recordDestination(
       ? null
       : at.getTime() + waitMs;
   insertDestination(store, { merchantId, asset, receiver }, { at, appliesAt, actor });
-  return appliesAt !== null;
+  if (appliesAt !== null) return "waits";
+  return isFirst ? "first" : undefined;
 }
 
 /**
@@ -64,10 +70,9 @@ export function insertDestination(
 
 /**
  * Records the destination that the service's rows have: the requested one while a change waits, otherwise the one that
- * applies. Other changes that wait were withdrawn or replaced. Returns true if its waiting period begins now. Call it inside a
- * transaction.
+ * applies. Other changes that wait were withdrawn or replaced. Call it inside a transaction.
  */
-export function reportDestination(store: Store, one: Destination, period: Period): boolean {
+export function reportDestination(store: Store, one: Destination, period: Period): Recorded | undefined {
   for (const row of listDestinations(store, one))
     if (row.inForce === 0 && row.receiver !== one.receiver)
       insertEvent(store, { id: row.id, kind: "replaced", at: period.at, statement: null, actor: period.actor });
@@ -160,17 +165,10 @@ export function findDestinationRefusal(
   return isKnown ? "destination_waiting" : "destination_unapproved";
 }
 
-/**
- * Returns true while every destination of the merchant is younger than the waiting period, also while there is none. The lower
- * limit for new merchants applies until then.
- */
-export function isNewMerchant(
-  store: Store,
-  merchantId: string,
-  { at, waitingHours }: { at: Date; waitingHours: number },
-): boolean {
+/** Returns when the first destination of a merchant was claimed, Unix milliseconds. */
+export function findFirstClaim(store: Store, merchantId: string): number | undefined {
   const row = store.prepare("select min(claimed_at) as first from destination where merchant_id = ?").get(merchantId);
-  return typeof row?.["first"] !== "number" || at.getTime() - row["first"] < waitingHours * HOUR_MS;
+  return typeof row?.["first"] === "number" ? row["first"] : undefined;
 }
 
 /** A claim; `appliesAt` in Unix milliseconds, null if it applied at once. `inForce`: 1 if it applies or did. */

@@ -31,17 +31,27 @@ const hotBalance = z
   );
 export type HotBalance = z.infer<typeof hotBalance>;
 
-const assetLimits = z.strictObject({
-  /** Most of one payout. */
-  perPayout: amount,
-  /** Most that one merchant is paid within 24 hours, refunds included. */
-  perMerchantDay: amount,
-  /** The same for a merchant whose first destination is younger than the waiting period. */
-  newMerchantPerDay: amount,
-  /** Most that leaves the treasury within one hour. */
-  perHour: amount,
-  hotBalance: hotBalance.optional(),
-});
+/** The limit of all new merchants together is this many times that of one, if the file does not name it. */
+const NEW_MERCHANTS = 10n;
+
+const assetLimits = z
+  .strictObject({
+    /** Most of one payout. */
+    perPayout: amount,
+    /** Most that one merchant is paid within 24 hours, refunds included. */
+    perMerchantDay: amount,
+    /** The same for a merchant whose first destination or first deposit is younger than the waiting period. */
+    newMerchantPerDay: amount,
+    /** Most that all such merchants together are paid within 24 hours. */
+    newMerchantsPerDay: amount.optional(),
+    /** Most that leaves the treasury within one hour. */
+    perHour: amount,
+    hotBalance: hotBalance.optional(),
+  })
+  .transform((limits) => ({
+    ...limits,
+    newMerchantsPerDay: limits.newMerchantsPerDay ?? limits.newMerchantPerDay * NEW_MERCHANTS,
+  }));
 export type AssetLimits = z.infer<typeof assetLimits>;
 
 function isColdAddress(asset: string, { cold }: HotBalance = { floor: 0n, ceiling: 0n }): boolean {

@@ -99,25 +99,46 @@ export type AuthorizedPayout = {
 /**
  * Records a payout before its signature is made. Call it inside a transaction.
  * @param isPast for a payout of the chain's history: the windows of the asset's limits do not count it
+ * @param ofNewMerchant the window of all new merchants counts it
  */
-export function insertPayout(store: Store, payout: AuthorizedPayout, at: Date, { isPast = false } = {}): void {
+export function insertPayout(
+  store: Store,
+  payout: AuthorizedPayout,
+  at: Date,
+  { isPast = false, ofNewMerchant = false } = {},
+): void {
   const { nonce, kind, treasury, asset, amount, counted, receiver, merchantId, paymentId } = payout;
   const assetTotal = sumPayouts(store, { asset }) + (isPast ? 0n : counted);
   const merchantTotal = merchantId === null ? null : sumPayouts(store, { asset, merchantId }) + counted;
   const before = store.prepare("select signed_at from payout order by id desc limit 1").get()?.["signed_at"];
   if (typeof before === "number" && before > at.getTime())
     store.prepare("insert into clock_step (before_at, after_at) values (?, ?)").run(before, at.getTime());
-  store
+  const { lastInsertRowid } = store
     .prepare(`insert into payout (nonce, kind, treasury, asset, amount, counted, receiver, merchant_id, payment_id, merchant_total,
       asset_total, signed_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     .run(
       ...([nonce, kind, treasury, asset, String(amount), String(counted), receiver, merchantId, paymentId] as const),
       ...([merchantTotal === null ? null : String(merchantTotal), String(assetTotal), at.getTime()] as const),
     );
+  if (ofNewMerchant) insertOfNewMerchant(store, { id: lastInsertRowid, asset, counted }, at);
   // A past payout changes the windows that were read.
   if (isPast) store.sums.clear();
   store.sums.set(payoutsOf({ asset }), assetTotal);
   if (merchantId !== null && merchantTotal !== null) store.sums.set(payoutsOf({ asset, merchantId }), merchantTotal);
+}
+
+function insertOfNewMerchant(
+  store: Store,
+  { id, asset, counted }: { id: number | bigint; asset: string; counted: bigint },
+  at: Date,
+): void {
+  const total = sumPayouts(store, { asset, onlyNew: true }) + counted;
+  store
+    .prepare(
+      "insert into new_merchant_payout (payout_id, asset, counted, asset_total, signed_at) values (?, ?, ?, ?, ?)",
+    )
+    .run(id, asset, String(counted), String(total), at.getTime());
+  store.sums.set(payoutsOf({ asset, onlyNew: true }), total);
 }
 
 /** Returns the highest amount that was authorized for a nonce; 0 if none was. */
@@ -175,15 +196,15 @@ export function isOfTreasury(
   return found !== undefined;
 }
 
-/** The payouts of an asset, or those of one merchant. */
-type Payer = { asset: string; merchantId?: string };
+/** The payouts of an asset, or those of one merchant, or those of merchants that were new then. */
+type Payer = { asset: string; merchantId?: string; onlyNew?: boolean };
 
 /** Returns the sum of what was counted for payouts, minor units. */
 function sumPayouts(store: Store, payer: Payer): bigint {
   return readOnce(store, payoutsOf(payer), () => {
-    const { total, of, given } = scopeOf(payer);
+    const { table, total, of, given } = scopeOf(payer);
     const last = store
-      .prepare(`select ${total} as total from payout where ${of} order by id desc limit 1`)
+      .prepare(`select ${total} as total from ${table} where ${of} order by id desc limit 1`)
       .get(...given);
     return toAmount(last?.["total"]);
   });
@@ -192,16 +213,16 @@ function sumPayouts(store: Store, payer: Payer): bigint {
 /** Returns the part of `sumPayouts` that was signed up to a time (inclusive), minor units. */
 function sumPayoutsUntil(store: Store, payer: Payer, until: number): bigint {
   return readOnce(store, `${payoutsOf(payer)} ${until}`, () => {
-    const { total, of, given } = scopeOf(payer);
+    const { table, total, of, given } = scopeOf(payer);
     // While the clock goes forward, all rows before the first one after `until` are the ones up to it. So the total of that row tells
     // their sum, and a window costs the same however many payouts it has.
     if (wentBackSince(store, until)) {
-      const later = store.prepare(`select counted from payout where ${of} and signed_at > ?`).all(...given, until);
+      const later = store.prepare(`select counted from ${table} where ${of} and signed_at > ?`).all(...given, until);
       return later.reduce((sum, row) => sum - toAmount(row["counted"]), sumPayouts(store, payer));
     }
     const first = store
       .prepare(
-        `select ${total} as total, counted from payout where ${of} and signed_at > ? order by signed_at, id limit 1`,
+        `select ${total} as total, counted from ${table} where ${of} and signed_at > ? order by signed_at, id limit 1`,
       )
       .get(...given, until);
     return first ? toAmount(first["total"]) - toAmount(first["counted"]) : sumPayouts(store, payer);
@@ -213,13 +234,13 @@ function wentBackSince(store: Store, until: number): boolean {
   return store.prepare("select 1 from clock_step where before_at > ? limit 1").get(until) !== undefined;
 }
 
-const payoutsOf = ({ asset, merchantId = "" }: Payer) => `payouts ${asset} ${merchantId}`;
+const payoutsOf = (payer: Payer) => `${scopeOf(payer).table} ${payer.asset} ${payer.merchantId ?? ""}`;
 
-/** Returns the column of a payer's totals, and the condition of its rows. */
-const scopeOf = ({ asset, merchantId }: Payer) =>
+/** Returns the table and the column of a payer's totals, and the condition of its rows. */
+const scopeOf = ({ asset, merchantId, onlyNew = false }: Payer) =>
   merchantId === undefined
-    ? { total: "asset_total", of: "asset = ?", given: [asset] }
-    : { total: "merchant_total", of: "merchant_id = ? and asset = ?", given: [merchantId, asset] };
+    ? { table: onlyNew ? "new_merchant_payout" : "payout", total: "asset_total", of: "asset = ?", given: [asset] }
+    : { table: "payout", total: "merchant_total", of: "merchant_id = ? and asset = ?", given: [merchantId, asset] };
 
 /** Returns the sum of what was counted for a merchant's payouts of an asset, minor units. */
 export function sumMerchantPayouts(store: Store, of: { asset: string; merchantId: string }): bigint {

@@ -18,6 +18,10 @@ export const refusals = {
   receiver_not_payer: { transient: false, message: "the receiver of the refund did not pay" },
   limit_payout: { transient: false, message: "the payout exceeds the limit of one payout" },
   limit_merchant_day: { transient: false, message: "the payout exceeds the merchant's limit of 24 hours" },
+  limit_new_merchants_day: {
+    transient: false,
+    message: "the payout exceeds the limit of 24 hours of all new merchants together",
+  },
   limit_asset_hour: { transient: false, message: "the payout exceeds the asset's limit of one hour" },
   treasury_changed: { transient: false, message: "the payout was signed for another treasury" },
   rebuild_unfinished: { transient: false, message: "the signer's records were lost and are not rebuilt yet" },

@@ -12,15 +12,18 @@ type LimitedAmounts = {
   assetHour: bigint;
   /** What was counted for the merchant and asset within the last 24 hours; undefined for a payout without a merchant. */
   merchantDay: bigint | undefined;
-  isNewMerchant: boolean;
+  /** What was counted for all new merchants together within the last 24 hours; undefined if this merchant is not new. */
+  newMerchantsDay: bigint | undefined;
 };
 
 /** Returns the limit that a payout exceeds. Signing a recorded payout again exceeds none. */
 export function findLimitRefusal(limits: AssetLimits, of: LimitedAmounts): RefusalReason | undefined {
   if (of.increase === 0n) return undefined;
   if (of.amount > limits.perPayout) return "limit_payout";
-  const perDay = of.isNewMerchant ? limits.newMerchantPerDay : limits.perMerchantDay;
+  const perDay = of.newMerchantsDay === undefined ? limits.perMerchantDay : limits.newMerchantPerDay;
   if (of.merchantDay !== undefined && of.merchantDay + of.increase > perDay) return "limit_merchant_day";
+  if (of.newMerchantsDay !== undefined && of.newMerchantsDay + of.increase > limits.newMerchantsPerDay)
+    return "limit_new_merchants_day";
   return of.assetHour + of.increase > limits.perHour ? "limit_asset_hour" : undefined;
 }
 

@@ -57,6 +57,14 @@ const tables: Readonly<Record<string, string>> = {
     asset_total text not null,
     signed_at integer not null,
     check ((merchant_id is null) = (merchant_total is null))`,
+  // A payout that was authorized while its merchant was new. `asset_total`: the sum of `counted` of the asset's rows up to this one.
+  new_merchant_payout: `
+    id integer primary key,
+    payout_id integer not null unique references payout (id),
+    asset text not null,
+    counted text not null,
+    asset_total text not null,
+    signed_at integer not null`,
   // The clock had gone back when a payout was recorded: from the time of the payout before it (`before_at`) to its own. The rows of a
   // window that begins before `before_at` are not in the order of their times.
   clock_step: `
@@ -190,6 +198,7 @@ const indexes = `
   create index if not exists asset_asset on asset (asset, id);
   create index if not exists deposit_merchant on deposit (merchant_id, asset, id);
   create index if not exists deposit_payment on deposit (payment_id, asset);
+  create index if not exists deposit_merchant_time on deposit (merchant_id, verified_at);
   create index if not exists lone_deposit_asset on lone_deposit (asset, id);
   create index if not exists deposit_agreement_asset on deposit_agreement (asset, id);
   create index if not exists payout_nonce on payout (nonce, asset);
@@ -199,7 +208,10 @@ const indexes = `
   create index if not exists payout_asset_time on payout (asset, signed_at);
   create index if not exists payout_payment on payout (payment_id, asset) where payment_id is not null;
   create index if not exists payout_without_merchant on payout (id) where kind not in ('settlement', 'refund');
+  create index if not exists payout_past on payout (merchant_id) where signed_at = 0;
   create index if not exists payout_withdrawal on payout (treasury) where kind = 'withdrawal';
+  create index if not exists new_merchant_payout_asset on new_merchant_payout (asset, id);
+  create index if not exists new_merchant_payout_asset_time on new_merchant_payout (asset, signed_at);
   create index if not exists clock_step_before on clock_step (before_at);
   create index if not exists cold_transfer_asset on cold_transfer (treasury, asset, id);
   create index if not exists destination_merchant on destination (merchant_id, asset, id);

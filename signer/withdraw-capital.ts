@@ -158,7 +158,7 @@ function authorize(
   const before = findAuthorized(store, payout);
   const counted = amount > before ? amount - before : 0n;
   const assetHour = sumWindow(store, { asset }, { at, windowMs: HOUR_MS });
-  const amounts = { amount, increase: counted, assetHour, merchantDay: undefined, isNewMerchant: false };
+  const amounts = { amount, increase: counted, assetHour, merchantDay: undefined, newMerchantsDay: undefined };
   const reason = findLimitRefusal(limits, amounts);
   if (reason) return refuse(reason);
   if (wasAuthorized(store, payout)) return undefined;

@@ -21,6 +21,10 @@ export const createSignerMetrics = ({ counter, gauge, histogram, systemGauge }: 
     ["path"],
     [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   ),
+  signerFirstDestinations: counter(
+    "pay_signer_first_destinations_total",
+    "First destinations of new merchants, which apply without the signer's waiting period",
+  ),
   signerDestinationsWaiting: gauge(
     "pay_signer_destinations_waiting",
     "Destinations that wait for the signer's own waiting period or a signed approval, by the last digits of their claims",

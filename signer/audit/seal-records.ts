@@ -9,6 +9,7 @@ export const sealedTables = [
   "lone_deposit",
   "deposit_agreement",
   "payout",
+  "new_merchant_payout",
   "payout_transaction",
   "closed_marker",
 ] as const;

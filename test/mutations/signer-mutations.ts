@@ -490,6 +490,12 @@ export const signerMutations: readonly MutationGroup[] = [
     tests: stolen,
     mutations: [
       {
+        name: "the payouts of new merchants have only a limit for each merchant",
+        find: "newMerchantsDay: ofNewMerchant ? sumWindow(store, { asset, onlyNew: true }, day) : undefined,",
+        replace: "newMerchantsDay: ofNewMerchant ? 0n : undefined,",
+        tests: limits,
+      },
+      {
         name: "a destination is not checked",
         find: "if (refused) return refuse(refused);",
         replace: "",
@@ -529,6 +535,12 @@ export const signerMutations: readonly MutationGroup[] = [
         tests: ["test/unit/signer/records.test.ts"],
       },
       {
+        name: "payouts of new merchants are not counted together",
+        find: "if (ofNewMerchant) insertOfNewMerchant(store,",
+        replace: "if (false) insertOfNewMerchant(store,",
+        tests: ["test/unit/signer/records.test.ts"],
+      },
+      {
         name: "a clock that has gone back is not noted",
         find: 'if (typeof before === "number" && before > at.getTime())',
         replace: "if (false)",
@@ -543,9 +555,30 @@ export const signerMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "signer/new-merchants.ts",
+    tests: ["test/unit/signer/new-merchants.test.ts"],
+    mutations: [
+      {
+        name: "a merchant that was reported long ago and has received no money is not new",
+        find: ", findFirstDeposit(store, merchantId)];",
+        replace: "];",
+      },
+      {
+        name: "a rebuild makes every merchant a new one",
+        find: " && !wasPaidBefore(store, merchantId);",
+        replace: ";",
+      },
+    ],
+  },
+  {
     file: "signer/rules.ts",
     tests: rules,
     mutations: [
+      {
+        name: "all new merchants together have no limit",
+        find: "of.newMerchantsDay + of.increase > limits.newMerchantsPerDay",
+        replace: "false",
+      },
       {
         name: "any account can receive a refund",
         find: 'sumAmounts(own) < returned ? "receiver_not_payer" : undefined',

@@ -236,6 +236,7 @@ const ofOperators = ["pay_operator_requests_total"];
 const ofSigner = [
   "pay_signer_payouts_total",
   "pay_signer_refusals_total",
+  "pay_signer_first_destinations_total",
   "pay_signer_funds_short_age_seconds",
   "pay_signer_deposits_total",
   "pay_signer_request_seconds",

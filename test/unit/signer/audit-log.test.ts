@@ -44,7 +44,8 @@ function setUp(file = ":memory:") {
   };
   const log = createLog({ level: "silent", role: "test" });
   const caller = workerActor("worker-1");
-  const deps = { store, readLimits: () => limits, deployment: "test", log, now: clock, caller };
+  const metrics = createMetrics(new Registry(), "signer");
+  const deps = { store, readLimits: () => limits, deployment: "test", log, metrics, now: clock, caller };
   const nothing = { destinations: [], statements: [], approvalKeys: [], revokedKeys: [] };
   const claim = (receiver: string) =>
     claimDestinations(deps, { ...nothing, destinations: [{ merchantId, asset, receiver }] });

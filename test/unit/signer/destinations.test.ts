@@ -1,6 +1,8 @@
 import type { KeyObject } from "node:crypto";
+import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { createLog } from "../../../runtime/log.ts";
+import { createMetrics } from "../../../runtime/metrics.ts";
 import { applyDueClaims } from "../../../signer/apply-due-claims.ts";
 import { workerActor } from "../../../signer/audit/entries.ts";
 import { claimDestinations } from "../../../signer/claim-destinations.ts";
@@ -40,6 +42,7 @@ function setUp() {
     deployment: "test",
     caller: workerActor("socket"),
     log: createLog({ level: "silent", role: "test" }),
+    metrics: createMetrics(new Registry(), "signer"),
     now: () => new Date(now),
   };
   const claim = (receiver: string, statements: Statement[] = [], keys: string[] = [], revoked: string[] = []) => {

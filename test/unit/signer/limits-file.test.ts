@@ -26,10 +26,26 @@ test("a limits file may have comments, and its assets are compared in lower case
     limits: {
       paused: false,
       destinationWaitingHours: 72,
-      assets: { [asset.toLowerCase()]: { perPayout: 1n, perMerchantDay: 2n, newMerchantPerDay: 3n, perHour: 4n } },
+      assets: {
+        [asset.toLowerCase()]: {
+          perPayout: 1n,
+          perMerchantDay: 2n,
+          newMerchantPerDay: 3n,
+          newMerchantsPerDay: 30n,
+          perHour: 4n,
+        },
+      },
       operators: [],
     },
   });
+});
+
+test("the limit of all new merchants together is ten times that of one, unless the file names it", () => {
+  const limitsOf = (members: string) => {
+    const parsed = parseLimits(`{ "paused": false, "assets": { "${asset}": { ${members} } } }`);
+    return "limits" in parsed ? parsed.limits.assets[asset.toLowerCase()]?.newMerchantsPerDay : undefined;
+  };
+  expect([limitsOf(amounts), limitsOf(`${amounts}, "newMerchantsPerDay": "7"`)]).toEqual([30n, 7n]);
 });
 
 test.each([

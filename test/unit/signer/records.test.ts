@@ -26,24 +26,25 @@ describe("a window counts the payouts that the clock dates within it,", () => {
   /** A store whose payouts are recorded at the times that the test names, seconds after `at`. */
   function setUp() {
     const store = createStore(":memory:", { command: "init", at });
-    const added: { merchantId: string; counted: bigint; second: number; isPast: boolean }[] = [];
+    const added: { merchantId: string; counted: bigint; second: number; isPast: boolean; isNew: boolean }[] = [];
     const timeOf = (second: number) => new Date(at.getTime() + second * 1_000);
-    const pay = (second: number, { merchantId = "mrch_1", counted = 10n, isPast = false } = {}) => {
+    const pay = (second: number, { merchantId = "mrch_1", counted = 10n, isPast = false, isNew = false } = {}) => {
       const of = { kind: "settlement", treasury: "0x01", receiver: "0x02", merchantId, paymentId: null };
       const payout = { ...of, nonce: `0x${added.length}`, asset, amount: counted, counted };
       inStoreTransaction(store, () =>
-        insertPayout(store, payout, isPast ? new Date(0) : timeOf(second), isPast ? { isPast } : {}),
+        insertPayout(store, payout, isPast ? new Date(0) : timeOf(second), { isPast, ofNewMerchant: isNew }),
       );
-      added.push({ merchantId, counted, second: isPast ? Number.NEGATIVE_INFINITY : second, isPast });
+      added.push({ merchantId, counted, second: isPast ? Number.NEGATIVE_INFINITY : second, isPast, isNew });
     };
     const sum = (second: number, merchantId?: string) =>
       sumWindow(store, merchantId === undefined ? { asset } : { asset, merchantId }, { at: timeOf(second), windowMs });
-    const expected = (second: number, merchantId?: string) =>
+    const sumNew = (second: number) => sumWindow(store, { asset, onlyNew: true }, { at: timeOf(second), windowMs });
+    const expected = (second: number, is: (one: (typeof added)[number]) => boolean = () => true) =>
       added
-        .filter((one) => merchantId === undefined || one.merchantId === merchantId)
+        .filter(is)
         .filter((one) => one.second > second - windowMs / 1_000)
         .reduce((total, { counted }) => total + counted, 0n);
-    return { store, pay, sum, expected };
+    return { store, pay, sum, sumNew, expected };
   }
 
   test("also one that was recorded after the clock had gone back, which no other payout follows", () => {
@@ -83,20 +84,25 @@ describe("a window counts the payouts that the clock dates within it,", () => {
       return Math.floor((seed / 2_147_483_648) * below);
     };
     for (let round = 0; round < 20; round += 1) {
-      const { pay, sum, expected } = setUp();
+      const { pay, sum, sumNew, expected } = setUp();
       let clock = 0;
       for (let count = 0; count < 60; count += 1) {
         clock += random(10) === 0 ? random(20_000) - 10_000 : random(300);
-        pay(clock, { merchantId: merchants[random(2)] ?? "", counted: BigInt(random(100)), isPast: random(20) === 0 });
-        for (const merchantId of [undefined, ...merchants])
-          expect(sum(clock, merchantId), `round ${round}, payout ${count}`).toBe(expected(clock, merchantId));
+        const isPast = random(20) === 0;
+        const isNew = !isPast && random(2) === 0;
+        pay(clock, { merchantId: merchants[random(2)] ?? "", counted: BigInt(random(100)), isPast, isNew });
+        const named = `round ${round}, payout ${count}`;
+        expect(sum(clock), named).toBe(expected(clock));
+        expect(sumNew(clock), named).toBe(expected(clock, (one) => one.isNew));
+        for (const merchantId of merchants)
+          expect(sum(clock, merchantId), named).toBe(expected(clock, (one) => one.merchantId === merchantId));
       }
     }
   });
 
   test("and reads only the first of them, and none before, while the clock goes forward", () => {
-    const { store, pay, sum } = setUp();
-    for (let second = 0; second < 20; second += 1) pay(second);
+    const { store, pay, sum, sumNew } = setUp();
+    for (let second = 0; second < 20; second += 1) pay(second, { isNew: true });
     const prepared: string[] = [];
     const prepare = store.prepare.bind(store);
     store.prepare = (text) => {
@@ -104,6 +110,7 @@ describe("a window counts the payouts that the clock dates within it,", () => {
       return prepare(text);
     };
     for (const merchantId of [undefined, "mrch_1"]) sum(3_610, merchantId);
+    sumNew(3_610);
     const reads = [...new Set(prepared)];
     const plans = reads.map((text) =>
       prepare(`explain query plan ${text}`)
@@ -112,6 +119,6 @@ describe("a window counts the payouts that the clock dates within it,", () => {
     );
     for (const [step] of plans) expect(step).toMatch(/^SEARCH \w+ USING (COVERING )?INDEX/);
     expect(plans.flat().join()).not.toContain("TEMP B-TREE");
-    expect(reads.filter((text) => text.includes("from payout") && !text.includes("limit 1"))).toEqual([]);
+    expect(reads.filter((text) => /from (new_merchant_)?payout/.test(text) && !text.includes("limit 1"))).toEqual([]);
   });
 });

@@ -4,8 +4,14 @@ import { MAX_DEPOSITS, MAX_PAYOUTS, type PayoutRequest } from "../../../signer/p
 import { findFundsRefusal, findLimitRefusal, findRefundRefusal } from "../../../signer/rules.ts";
 
 describe("limits", () => {
-  const limits = { perPayout: 100n, perMerchantDay: 150n, newMerchantPerDay: 50n, perHour: 200n };
-  const amounts = { amount: 40n, increase: 40n, assetHour: 0n, merchantDay: 0n, isNewMerchant: false };
+  const limits = {
+    perPayout: 100n,
+    perMerchantDay: 150n,
+    newMerchantPerDay: 50n,
+    newMerchantsPerDay: 120n,
+    perHour: 200n,
+  };
+  const amounts = { amount: 40n, increase: 40n, assetHour: 0n, merchantDay: 0n, newMerchantsDay: undefined };
 
   test.each([
     ["within every limit", {}, undefined],
@@ -13,10 +19,16 @@ describe("limits", () => {
     ["above the limit of one payout", { amount: 101n, increase: 101n }, "limit_payout"],
     ["exactly at the merchant's limit of the day", { merchantDay: 110n }, undefined],
     ["above the merchant's limit of the day", { merchantDay: 111n }, "limit_merchant_day"],
-    ["above the lower limit of a new merchant", { merchantDay: 11n, isNewMerchant: true }, "limit_merchant_day"],
+    ["above the lower limit of a new merchant", { merchantDay: 11n, newMerchantsDay: 11n }, "limit_merchant_day"],
+    ["exactly at the limit of all new merchants together", { newMerchantsDay: 80n }, undefined],
+    ["above the limit of all new merchants together", { newMerchantsDay: 81n }, "limit_new_merchants_day"],
     ["above the asset's limit of the hour", { assetHour: 161n }, "limit_asset_hour"],
     ["without a merchant", { merchantDay: undefined, assetHour: 160n }, undefined],
-    ["signed before, whatever was signed since", { increase: 0n, assetHour: 500n, merchantDay: 500n }, undefined],
+    [
+      "signed before, whatever was signed since",
+      { increase: 0n, assetHour: 500n, merchantDay: 500n, newMerchantsDay: 500n },
+      undefined,
+    ],
     ["signed before for less", { increase: 1n, assetHour: 200n }, "limit_asset_hour"],
   ])("a payout %s", (_what, change, expected) => {
     expect(findLimitRefusal(limits, { ...amounts, ...change })).toBe(expected);

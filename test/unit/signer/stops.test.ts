@@ -1,5 +1,7 @@
+import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { createLog } from "../../../runtime/log.ts";
+import { createMetrics } from "../../../runtime/metrics.ts";
 import { applyDueClaims, countHeld } from "../../../signer/apply-due-claims.ts";
 import { workerActor } from "../../../signer/audit/entries.ts";
 import { claimDestinations } from "../../../signer/claim-destinations.ts";
@@ -22,7 +24,8 @@ function setUp() {
   const store = createStore(":memory:", { command: "init", at: new Date(now) });
   const clock = () => new Date(now);
   const caller = workerActor("socket");
-  const deps = { store, readLimits: () => limits, deployment: "test", caller, log, now: clock };
+  const metrics = createMetrics(new Registry(), "signer");
+  const deps = { store, readLimits: () => limits, deployment: "test", caller, log, metrics, now: clock };
   const report = (receiver: string, of = merchantId) =>
     claimDestinations(deps, {
       destinations: [{ merchantId: of, asset, receiver }],
