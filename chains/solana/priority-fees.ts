@@ -1,11 +1,14 @@
 import { PublicKey } from "@solana/web3.js";
 import { isFresh } from "../cache-age.ts";
+import type { ComputeBudget } from "./build-payment.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 
 /** Lamports per signature, a constant of the protocol. */
 const PER_SIGNATURE = 5_000n;
 /** Micro-lamports of a lamport. */
 const MICRO = 1_000_000n;
+/** Least fee of a transaction that was not included and is signed again, in lamports. Without it, a price of zero would never rise. */
+const LEAST_RAISED = 1_000n;
 /** How long a price is cached, in milliseconds. */
 const CACHE_MS = 5_000;
 
@@ -21,11 +24,32 @@ export async function chooseUnitPrice(chain: SolanaChain, units: number, now: nu
   const cached = cache.get(chain);
   const price = cached && isFresh(cached.at, now, CACHE_MS) ? cached.price : await readPrice(chain, now);
   const { minPriorityFee, maxPriorityFee } = chain.network;
-  const priceOf = (fee: bigint) => (fee * MICRO) / BigInt(units);
-  const [least, cap] = [priceOf(minPriorityFee), priceOf(maxPriorityFee)];
+  const [least, cap] = [priceOf(minPriorityFee, units), priceOf(maxPriorityFee, units)];
   const wanted = price > least ? price : least;
   return wanted < cap ? wanted : cap;
 }
+
+/**
+ * Returns the price to bid when a transaction with this budget was not included: twice the price, or the one that `chooseUnitPrice`
+ * returns if that is higher, and at most the network's fee cap. Returns undefined if the transaction bids that already. So the
+ * number of bids is bounded.
+ */
+export async function chooseRaisedPrice(
+  chain: SolanaChain,
+  { units, unitPrice }: ComputeBudget,
+  now: number,
+): Promise<bigint | undefined> {
+  const current = await chooseUnitPrice(chain, units, now);
+  const cap = priceOf(chain.network.maxPriorityFee, units);
+  const least = [2n * unitPrice, priceOf(LEAST_RAISED, units), current].reduce((one, other) =>
+    one > other ? one : other,
+  );
+  const wanted = least < cap ? least : cap;
+  return wanted > unitPrice ? wanted : undefined;
+}
+
+/** Returns the price of a compute unit with which that many units cost a fee in lamports, rounded down. */
+const priceOf = (fee: bigint, units: number) => (fee * MICRO) / BigInt(units);
 
 async function readPrice(chain: SolanaChain, now: number): Promise<bigint> {
   const lockedWritableAccounts = [...chain.tokens.values()].map(

@@ -1,9 +1,10 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import { insertRows } from "../insert-rows.ts";
 import type { Db, Tables } from "../tables.ts";
-import type { SpentTransaction } from "./transactions.ts";
+import type { SpentTransaction, TransactionKey } from "./transactions.ts";
 
-// The first signature identifies a transaction on Solana. It has no replacements.
+// The first signature identifies a transaction on Solana. Only a payout has replacements: they have its durable nonce, of which the
+// cluster includes one transaction.
 
 type Row = Selectable<Tables["transaction"]>;
 
@@ -12,7 +13,10 @@ type Row = Selectable<Tables["transaction"]>;
  * `reverted` is true for one that failed, and null before it is included.
  * `unit_price` is the price of a compute unit, micro-lamports.
  */
-export type SolanaTransactionRow = Pick<Row, "lane_id" | "nonce" | "hash" | "bytes" | "state" | "reverted"> &
+export type SolanaTransactionRow = Pick<
+  Row,
+  "lane_id" | "nonce" | "replacement" | "hash" | "bytes" | "state" | "reverted"
+> &
   Pick<Row, "created_at" | "broadcast_at" | "last_valid_height" | "nonce_account" | "nonce_value" | "nonce_slot"> & {
     slot: number | null;
     compute_units: bigint;
@@ -37,7 +41,7 @@ export async function takeNumbers(db: Db, counts: ReadonlyMap<string, number>): 
 
 /**
  * Stores signed transactions; only stored transactions are sent. Returns how many were stored: unique keys skip a
- * transaction that exists, and one whose nonce account another transaction uses.
+ * transaction that exists, and one whose nonce account another transaction uses, unless it replaces that one.
  */
 export async function storeTransactions(db: Db, rows: readonly Insertable<Tables["transaction"]>[]): Promise<number> {
   const [first, ...others] = rows;
@@ -45,6 +49,20 @@ export async function storeTransactions(db: Db, rows: readonly Insertable<Tables
   const stored =
     await sql`${insertRows("transaction", [first, ...others])} on conflict do nothing returning hash`.execute(db);
   return stored.rows.length;
+}
+
+/** Locks a transaction until the commit, so that it does not end. Returns false if it is included or has ended. */
+export async function lockWaiting(db: Db, { lane_id, nonce, replacement }: TransactionKey): Promise<boolean> {
+  const row = await db
+    .selectFrom("transaction")
+    .select("hash")
+    .where("lane_id", "=", lane_id)
+    .where("nonce", "=", nonce)
+    .where("replacement", "=", replacement)
+    .where("state", "in", ["signed", "broadcast", "accepted"])
+    .forUpdate()
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
 /** Stores the result of broadcasts, except for transactions that have reached a later state. */
@@ -63,8 +81,9 @@ export async function recordBroadcasts(
 }
 
 /**
- * Returns the transactions that may still land, those that are included in a slot up to `includedUpTo` and not final yet, and,
- * if `unconfirmed` is true, the other included ones that have a transfer which is not confirmed.
+ * Returns the transactions that may still land, those that are included in a slot up to `includedUpTo` and not final yet, those
+ * that are included and have replacements, and, if `unconfirmed` is true, the other included ones that have a transfer which is not
+ * confirmed.
  */
 export async function listUnsettled(
   db: Db,
@@ -72,7 +91,7 @@ export async function listUnsettled(
 ): Promise<SolanaTransactionRow[]> {
   return db
     .selectFrom("transaction")
-    .select(["lane_id", "nonce", "hash", "bytes", "state", "reverted", "created_at", "broadcast_at"])
+    .select(["lane_id", "nonce", "replacement", "hash", "bytes", "state", "reverted", "created_at", "broadcast_at"])
     .select(["block_number as slot", "gas_limit as compute_units", "max_fee_per_gas as unit_price"])
     .select(["last_valid_height", "nonce_account", "nonce_value", "nonce_slot"])
     .where("chain", "=", args.chain)
@@ -80,12 +99,19 @@ export async function listUnsettled(
       eb.or([
         eb("state", "in", ["signed", "broadcast", "accepted"]),
         eb("state", "=", "included").and("block_number", "<=", args.includedUpTo),
+        eb("state", "=", "included").and("nonce_account", "is not", null).and(hasWaitingTwin),
         ...(args.unconfirmed ? [eb("state", "=", "included").and(hasIncludedTransfer)] : []),
       ]),
     )
     .orderBy("created_at")
     .execute();
 }
+
+/** SQL: another transaction with the same durable nonce may still land. */
+const hasWaitingTwin = sql<boolean>`exists (
+  select from transaction twin
+  where twin.lane_id = transaction.lane_id and twin.nonce = transaction.nonce
+    and twin.state in ('signed', 'broadcast', 'accepted'))`;
 
 const hasIncludedTransfer = sql<boolean>`exists (
   select from transfer t
@@ -130,7 +156,7 @@ export async function revertLanded(db: Db, args: { chain: string; hashes: readon
     .execute();
 }
 
-/** Marks included transactions as final. Returns their costs. */
+/** Marks included transactions as final, and the others with their nonces as replaced. Returns the costs of the final ones. */
 export async function finishByHash(
   db: Db,
   args: { chain: string; hashes: readonly string[] },
@@ -140,14 +166,20 @@ export async function finishByHash(
     with finished as (
       update transaction set state = 'final'
       where chain = ${args.chain} and hash = any(${args.hashes}) and state = 'included'
-      returning lane_id, chain, hash, block_number, block_id, coalesce(fee, 0) as fee
+      returning lane_id, nonce, chain, hash, block_number, block_id, coalesce(fee, 0) as fee
+    ), replaced as (
+      update transaction t set state = 'replaced' from finished f
+      where t.lane_id = f.lane_id and t.nonce = f.nonce and t.state in ('signed', 'broadcast', 'accepted')
     )
     select f.chain, l.address, f.hash, f.block_number, f.block_id, f.fee from finished f join lane l on l.id = f.lane_id
     order by f.block_number, f.hash`.execute(db);
   return rows;
 }
 
-/** Marks transactions that can no longer land as expired. Returns those that were not in a later state. */
+/**
+ * Marks transactions that can no longer land as expired. Returns those that were not in a later state. One with the durable nonce of
+ * another transaction that may land or has landed stays: that one makes the same transfers.
+ */
 export async function expireTransactions(
   db: Db,
   args: { chain: string; hashes: readonly string[] },
@@ -159,6 +191,13 @@ export async function expireTransactions(
     .where("chain", "=", args.chain)
     .where(sql<boolean>`hash = any(${args.hashes})`)
     .where("state", "in", ["signed", "broadcast", "accepted"])
+    .where(
+      sql<boolean>`not exists (
+        select from transaction twin
+        where twin.lane_id = transaction.lane_id and twin.nonce = transaction.nonce
+          and (twin.state = 'included'
+            or twin.state in ('signed', 'broadcast', 'accepted') and twin.hash <> all(${args.hashes})))`,
+    )
     .returning(["lane_id", "nonce"])
     .execute();
 }

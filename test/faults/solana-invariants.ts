@@ -4,7 +4,10 @@ import type { Check } from "./payment-invariants.ts";
 
 type Stored = Rows["transactions"][number];
 
-/** Checks that each landed transaction was stored and is final with its cost, that all others expired, and that fees respect the ceiling. */
+/**
+ * Checks that each landed transaction was stored and is final with its cost, that all others expired or were replaced by one that landed,
+ * and that fees respect the ceiling.
+ */
 export const findRelayerErrors: Check = ({ rows, solana, history }) => {
   // A transaction from a period of lost commits exists only on the chain, and its cost is not in the ledger.
   if (solana === undefined || history.lost.length > 0) return [];
@@ -17,7 +20,10 @@ export const findRelayerErrors: Check = ({ rows, solana, history }) => {
     if (row.state !== "final") return [`${hash} is on the chain and is ${row.state}`];
     return row.fee === fee ? [] : [`${hash} has cost ${fee} and was booked at ${row.fee}`];
   });
-  const missing = [...stored.values()].filter(({ hash, state }) => state !== "expired" && !landed.has(hash));
+  const isFinal = ({ lane, nonce }: Stored) =>
+    [...stored.values()].some((one) => one.lane === lane && one.nonce === nonce && one.state === "final");
+  const hasEnded = (row: Stored) => row.state === "expired" || (row.state === "replaced" && isFinal(row));
+  const missing = [...stored.values()].filter((row) => !hasEnded(row) && !landed.has(row.hash));
   const overCeiling = [...stored.values()].filter(({ bytes }) => readPriority(bytes) > feeCeiling);
   return [
     ...onChain,
@@ -54,7 +60,9 @@ export const findRepeatedSignings: Check = ({ rows, solana }) => {
   const purposes = new Map(rows.transfers.map(({ nonce, purpose }) => [nonce, purpose]));
   const stored = listStored(rows).flatMap((row) => readMemos(row.bytes).map((memo) => ({ memo, row })));
   return [...Map.groupBy(stored, ({ memo }) => memo)].flatMap(([memo, all]) => {
-    const live = all.filter(({ row }) => row.state !== "expired" && !failed.has(row.hash));
+    const live = all.filter(
+      ({ row: { state, hash } }) => !["expired", "replaced"].includes(state) && !failed.has(hash),
+    );
     const most = purposes.get(memo) === "payment" ? all.length : live.length;
     return most > 1 ? [`the transfer ${memo} is in ${most} transactions: ${all.map(({ row }) => row.hash)}`] : [];
   });

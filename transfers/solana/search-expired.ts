@@ -7,6 +7,7 @@ import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { listNeverIncluded } from "./never-included.ts";
+import { listWaiting } from "./replacements.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
 
 /** Transfers checked in one search at most. */
@@ -49,7 +50,7 @@ async function findExpired(
 ): Promise<Expired> {
   const ready = await listExpiredReady(deps.db, { chain: chain.chain, height: final.height, limit: MAX_CHECKED });
   const neverSubmitted = await keepExpired(chain, ready, final);
-  const unseen = tracked.filter(({ row, status }) => !status && row.state !== "included").map(({ row }) => row);
+  const unseen = listWaiting(tracked).map(({ row }) => row);
   const expired = await keepExpired(chain, unseen, final);
   const { slot, usedUp } = await listUsedUp(chain, unseen);
   const never = await listNeverIncluded(deps, chain, [...expired, ...usedUp], Math.max(final.slot, slot));

@@ -19,6 +19,8 @@ import { WATCH_LEASE_MS } from "../watch-lease.ts";
 import { rebroadcast } from "./broadcast-transactions.ts";
 import { closeOldMarkers } from "./close-markers.ts";
 import { endExpiredTransactions } from "./end-expired.ts";
+import { raiseFees } from "./raise-fees.ts";
+import { listNewest, listWaiting } from "./replacements.ts";
 import { keepAgreedMovements, lowerUnagreed } from "./second-endpoint.ts";
 import { applyStatuses, isConfirmed, readTrackedTransactions } from "./track-statuses.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
@@ -62,7 +64,11 @@ export async function runSlotPass(
   // A second endpoint that was behind has kept a movement from being booked, and may have caught up.
   const unconfirmed = isFull && chain.network.finality === "confirmed";
   const rows = await listUnsettled(deps.db, { chain: chain.chain, includedUpTo, unconfirmed });
-  const tracked = await lowerUnagreed(deps, chain, await readTrackedTransactions(deps, chain, rows));
+  const tracked = await lowerUnagreed(
+    deps,
+    chain,
+    await readTrackedTransactions(deps, chain, rows),
+  );
   if (rows.some(({ state }) => state !== "included")) busy.add(chain);
   else busy.delete(chain);
   // The progress is read before the movements are booked, so that a slot counts as booked only when everything up to it is.
@@ -98,7 +104,10 @@ async function moveOn(deps: TransferDeps, { cursor, ...reached }: WatchProgress,
   return ok ? { ...cursor, ...at } : cursor;
 }
 
-/** Broadcasts the same bytes of unknown transactions again: the process died before the broadcast, or a leader dropped them. */
+/**
+ * Broadcasts the same bytes of unknown transactions again: the process died before the broadcast, or a leader dropped them. Of several
+ * with one nonce, broadcasts the newest.
+ */
 async function rebroadcastUnknown(
   deps: TransferDeps,
   chain: SolanaChain,
@@ -106,7 +115,7 @@ async function rebroadcastUnknown(
 ): Promise<void> {
   const now = deps.now().getTime();
   const isDue = (row: SolanaTransactionRow) => now - (row.broadcast_at ?? row.created_at).getTime() >= REBROADCAST_MS;
-  const due = tracked.filter(({ row, status }) => !status && row.state !== "included" && isDue(row));
+  const due = listNewest(listWaiting(tracked)).filter(({ row }) => isDue(row));
   await rebroadcast(
     deps,
     chain,
@@ -136,7 +145,10 @@ async function noteReached(
   watched.chainTime = read === final.slot ? finalTime : read > 0 ? await readSlotTime(chain, read) : undefined;
 }
 
-/** Runs the steps that only a full pass makes: expired transactions, old markers, unmatched movements and final transfers. */
+/**
+ * Runs the steps that only a full pass makes: expired transactions, fees that are too low, old markers, unmatched movements and final
+ * transfers.
+ */
 async function runFullPass(
   deps: TransferDeps,
   chain: SolanaChain,
@@ -149,6 +161,7 @@ async function runFullPass(
 ): Promise<void> {
   // This step needs two endpoints, and no other step needs them.
   await attempt(() => endExpiredTransactions(deps, chain, { tracked, final, book: handlers.ended }));
+  await attempt(() => raiseFees(deps, chain, tracked));
   await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: handlers.rent }));
   await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, handlers }));
   const keepUnmatched = (rows: readonly UnmatchedObservation[]) =>

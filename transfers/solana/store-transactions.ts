@@ -1,7 +1,8 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { firstSignature } from "../../chains/solana/wire-format.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
-import { storeTransactions, takeNumbers } from "../../db/queries/solana-transactions.ts";
+import { lockWaiting, storeTransactions, takeNumbers } from "../../db/queries/solana-transactions.ts";
+import type { TransactionKey } from "../../db/queries/transactions.ts";
 import { assignToLanes, lockReady, type TransferCall } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -39,10 +40,51 @@ export async function storeSignings(
   also?: (db: Db) => Promise<void>,
 ): Promise<Signing[]> {
   if (signings.length === 0) return [];
-  const result = await commitIfOk(deps.db, async (db): Promise<StoreResult> => {
+  const together = await storeInEpoch(deps, chain, epoch, async (db) => {
     const stored = await storeTogether(deps, db, chain, signings);
+    if (stored) await also?.(db);
+    return stored;
+  });
+  if (together) return together;
+  if (signings.length === 1) return [];
+  const stored: Signing[] = [];
+  for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one], epoch, also)));
+  return stored;
+}
+
+/**
+ * Stores the bytes that replace a transaction: they have its durable nonce and make the same transfers. Returns false, and stores
+ * nothing, when the transaction is included, has ended or has a replacement already, and when the database has lost commits since the
+ * decision to sign. The bytes may not be broadcast then.
+ * @param of.row the newest transaction with the nonce
+ */
+export async function storeReplacement(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  { row, signing }: { row: TransactionKey; signing: Signing },
+  epoch: string,
+): Promise<boolean> {
+  const next = { laneId: row.lane_id, nonce: row.nonce, replacement: row.replacement + 1, at: deps.now() };
+  const stored = await storeInEpoch(deps, chain, epoch, async (db) => {
+    if (!(await lockWaiting(db, row))) return undefined;
+    return (await storeTransactions(db, [toRow(chain, { signing, ...next })])) === 1 ? [signing] : undefined;
+  });
+  return stored?.length === 1;
+}
+
+/**
+ * Runs work that stores signed bytes, in a database transaction. Returns what the work returns: what was stored, or undefined when
+ * another worker was faster. Returns nothing, and rolls back, when the database has lost commits since `epoch`.
+ */
+async function storeInEpoch(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  epoch: string | undefined,
+  work: (db: Db) => Promise<Signing[] | undefined>,
+): Promise<Signing[] | undefined> {
+  const result = await commitIfOk(deps.db, async (db): Promise<StoreResult> => {
+    const stored = await work(db);
     if (!stored) return { ok: false, why: "overtaken" };
-    await also?.(db);
     if (epoch === undefined) return { ok: true, stored };
     const passed = await deps.epoch.pass(db, epoch);
     return passed.ok ? { ...passed, stored } : { ok: false, why: "lost_commits" };
@@ -51,14 +93,9 @@ export async function storeSignings(
     await result.afterCommit?.();
     return result.stored;
   }
-  if (result.why === "lost_commits") {
-    deps.log.error({ chain: chain.chain }, "signed transactions are discarded because the database lost commits");
-    return [];
-  }
-  if (signings.length === 1) return [];
-  const stored: Signing[] = [];
-  for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one], epoch, also)));
-  return stored;
+  if (result.why === "overtaken") return undefined;
+  deps.log.error({ chain: chain.chain }, "signed transactions are discarded because the database lost commits");
+  return [];
 }
 
 /** Returns what was stored, or undefined when the bytes or the durable nonce of one of the transactions exist already. */
@@ -80,7 +117,7 @@ async function storeTogether(
   const numbered = [...byLane].flatMap(([laneId, all]) =>
     all.map((signing, index) => ({ signing, laneId, nonce: (first.get(laneId) ?? 0) + index })),
   );
-  const rows = numbered.map(({ signing, laneId, nonce }) => toRow(chain, { signing, laneId, nonce, at }));
+  const rows = numbered.map((one) => toRow(chain, { ...one, replacement: 0, at }));
   if ((await storeTransactions(db, rows)) !== rows.length) return undefined;
   const slots = numbered.flatMap(({ signing, laneId, nonce }) =>
     signing.transfers.map(({ id }) => ({ id, laneId, nonce })),
@@ -89,14 +126,17 @@ async function storeTogether(
   return ours;
 }
 
-function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; nonce: number; at: Date }) {
-  const { signing, laneId: lane_id, nonce, at: created_at } = args;
+function toRow(
+  chain: SolanaChain,
+  args: { signing: Signing; laneId: string; nonce: number; replacement: number; at: Date },
+) {
+  const { signing, laneId: lane_id, nonce, replacement, at: created_at } = args;
   const { bytes, units, unitPrice, expires } = signing;
   const durable = "nonceAccount" in expires;
   return {
     lane_id,
     nonce,
-    replacement: 0,
+    replacement,
     chain: chain.chain,
     hash: firstSignature(bytes),
     bytes: Buffer.from(bytes),

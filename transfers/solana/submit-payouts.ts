@@ -20,7 +20,7 @@ import { findTreasuryEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { broadcastStored } from "./broadcast-transactions.ts";
 import { holdPayout, prepareReceivers, type ReadyPayout } from "./prepare-receivers.ts";
-import { signWith, withTreasurySignature } from "./sign-own-transaction.ts";
+import { signPayout } from "./sign-payout.ts";
 import { type Signing, storeSignings } from "./store-transactions.ts";
 
 /** A durable nonce account, its value, and the slot of the value. */
@@ -170,17 +170,13 @@ async function buildBatch(
   return { ...describeTransaction({ ...shared, lane, at, budget }), payouts: batch.map(toPayout) };
 }
 
-/** Has the signer sign a transaction as the treasury, and signs it as the relayer. Returns why the signer refuses it. */
+/** Signs a transaction of payouts. Returns why the signer refuses it. */
 async function signBatch(deps: TransferDeps, chain: SolanaChain, args: Draft): Promise<Signing | string> {
   const { batch, at } = args;
   const transaction = await buildBatch(deps, chain, args);
   const { feePayer: lane, budget } = transaction;
-  const relayer = deps.solanaKeys.get(chain.chain)?.lanes.get(lane);
-  if (!relayer) throw new Error(`${chain.chain} has no keys here`);
-  const signed = await deps.signer.signPayoutTransaction({ ...transaction, payouts: [...transaction.payouts] });
-  if (!signed.ok) return `the signer refuses: ${signed.reason}: ${signed.detail}`;
-  const unsigned = buildPayoutTransaction(chain, transaction);
-  const bytes = await signWith(withTreasurySignature(unsigned, chain.treasury, signed.signature), relayer);
+  const bytes = await signPayout(deps, chain, transaction);
+  if (typeof bytes === "string") return bytes;
   const expires = { nonceAccount: at.address, nonce: at.nonce, slot: at.slot };
   return { lane, bytes, ...budget, expires, transfers: batch.map(({ row }) => row) };
 }

@@ -22,6 +22,7 @@ import { bookParts } from "./book-parts.ts";
 import { abandonTransfers } from "./end-expired.ts";
 import { listNeverIncluded } from "./never-included.ts";
 import { bookRents, readRents } from "./rents.ts";
+import { listOvertaken, withoutContradictions } from "./replacements.ts";
 import { keepAgreedMovements } from "./second-endpoint.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
 
@@ -63,7 +64,7 @@ export async function applyStatuses(
   tracked: readonly TrackedTransaction[],
   handlers: BookingHandlers,
 ): Promise<void> {
-  const known = tracked.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
+  const known = withoutContradictions(tracked).flatMap(({ row, status }) => (status ? [{ row, status }] : []));
   const moved = known.filter(({ row, status }) => row.state === "included" && isElsewhere(row, status));
   const isNew = (one: KnownTransaction) => one.row.state !== "included" || moved.includes(one);
   const isLanded = (one: KnownTransaction) => one.status.depth !== "processed" && isNew(one);
@@ -72,7 +73,7 @@ export async function applyStatuses(
   const unconfirmed = known.filter((one) => isDeep(one) && !isLanded(one));
   const final = known.filter(({ status }) => status.depth === "finalized");
   await attemptAll([
-    () => revert(deps, chain, moved),
+    () => revert(deps, chain, [...moved, ...listOvertaken(tracked)]),
     () =>
       bookParts(
         deps,

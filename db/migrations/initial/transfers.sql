@@ -40,8 +40,8 @@ create table transaction (
 );
 create index transaction_unfinished on transaction (chain, lane_id, nonce) where state not in ('final', 'replaced');
 create index transaction_block on transaction (chain, block_number) where block_number is not null;
--- At most one live transaction uses a durable nonce account (Solana).
-create unique index transaction_nonce_account on transaction (chain, nonce_account)
+-- At most one live transaction and its replacements use a durable nonce account (Solana). The first one lives as long as any of them.
+create unique index transaction_nonce_account on transaction (chain, nonce_account, replacement)
   where nonce_account is not null and state in ('signed', 'broadcast', 'accepted', 'included');
 
 create function record_transaction_inserts() returns trigger language plpgsql

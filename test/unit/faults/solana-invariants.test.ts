@@ -130,6 +130,13 @@ test("a correct run on Solana violates no invariant", () => {
   expect(findViolations(makeCorrectRun())).toEqual([]);
 });
 
+test("a payout that was signed again at a higher price violates no invariant", () => {
+  const run = makeCorrectRun();
+  Object.assign(at(run.rows.transactions, 1), { nonce: 2, state: "replaced" });
+  Object.assign(at(run.rows.transactions, 2), { replacement: 1 });
+  expect(findViolations(run)).toEqual([]);
+});
+
 /** Returns one row of a list, which the test then corrupts. */
 function at<T>(rows: readonly T[], index = 0): T {
   const row = rows[index];
@@ -168,6 +175,16 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
     "relayers",
     "a transaction that is final in its row but not on the chain",
     ({ rows }) => (at(rows.transactions, 1).state = "final"),
+  ],
+  [
+    "relayers",
+    "a transaction that was marked replaced, with a nonce that no final one has",
+    ({ rows }) => (at(rows.transactions, 1).state = "replaced"),
+  ],
+  [
+    "relayers",
+    "a transaction that was marked replaced but landed",
+    ({ rows }) => (at(rows.transactions).state = "replaced"),
   ],
   ["relayers", "a fee that was booked too low", ({ rows }) => (at(rows.transactions).fee = 5_000n)],
   ["relayers", "a rent that was not booked", ({ rows }) => (at(rows.entries, 11).amount = 0n)],

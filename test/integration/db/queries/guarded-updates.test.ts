@@ -9,7 +9,10 @@ import { listUsedNonces } from "../../../../db/queries/payout-nonces.ts";
 import { beginAccumulating, insertSettlements, lockNotBegun } from "../../../../db/queries/settlements.ts";
 import {
   expireTransactions,
+  finishByHash,
   keepFreeNonceAccounts,
+  listUnsettled,
+  lockWaiting,
   markLanded,
   storeTransactions,
 } from "../../../../db/queries/solana-transactions.ts";
@@ -260,6 +263,59 @@ describe("a transaction", () => {
     await markLanded(db, { chain, landings: [{ hash: row.hash, slot: 10, fee: 1n, failed: false }] });
     expect(await expireTransactions(db, { chain, hashes: [row.hash] })).toEqual([]);
     expect(await statesOf([row])).toEqual(["included"]);
+  });
+
+  /** Stores a payout's transaction and one that replaces it. */
+  async function storeReplaced() {
+    const chain = newChain();
+    const { id } = await insertLaneRow(db, chain);
+    const account = hex(32);
+    const [first, second] = [signed(chain, id, { account }), signed(chain, id, { account, replacement: 1 })];
+    expect(await storeTransactions(db, [first])).toBe(1);
+    expect(await storeTransactions(db, [second])).toBe(1);
+    const land = (row: Signed) =>
+      markLanded(db, { chain, landings: [{ hash: row.hash, slot: 10, fee: 1n, failed: false }] });
+    return { chain, id, account, first, second, land };
+  }
+
+  test("a final Solana transaction replaces the others with its durable nonce, and only its fee is returned", async () => {
+    const { chain, first, second, land } = await storeReplaced();
+    await land(first);
+    expect(await finishByHash(db, { chain, hashes: [first.hash] })).toMatchObject([{ hash: first.hash }]);
+    expect(await statesOf([first, second])).toEqual(["final", "replaced"]);
+  });
+
+  test("a Solana transaction is declared expired only together with all others of its durable nonce, and not when one has landed", async () => {
+    const { chain, first, second, land } = await storeReplaced();
+    expect(await expireTransactions(db, { chain, hashes: [first.hash] })).toEqual([]);
+    await land(second);
+    expect(await expireTransactions(db, { chain, hashes: [first.hash, second.hash] })).toEqual([]);
+    expect(await statesOf([first, second])).toEqual(["signed", "included"]);
+    const both = await storeReplaced();
+    const hashes = [both.first.hash, both.second.hash];
+    expect(await expireTransactions(db, { chain: both.chain, hashes })).toHaveLength(2);
+  });
+
+  test("a durable nonce account is used by the transactions of one nonce, each with a replacement number of its own", async () => {
+    const { chain, id, account } = await storeReplaced();
+    expect(await storeTransactions(db, [signed(chain, id, { account, nonce: 1 })])).toBe(0);
+    expect(await storeTransactions(db, [signed(chain, id, { account, replacement: 1 })])).toBe(0);
+  });
+
+  test("a Solana transaction that is included or has ended is not replaced", async () => {
+    const { chain, first, second, land } = await storeReplaced();
+    expect(await lockWaiting(db, second)).toBe(true);
+    await land(first);
+    expect(await lockWaiting(db, first)).toBe(false);
+    await finishByHash(db, { chain, hashes: [first.hash] });
+    expect(await lockWaiting(db, second)).toBe(false);
+  });
+
+  test("an included Solana transaction is read in every pass while another one with its durable nonce may land", async () => {
+    const { chain, first, second, land } = await storeReplaced();
+    await land(first);
+    const rows = await listUnsettled(db, { chain, includedUpTo: 0, unconfirmed: false });
+    expect(new Set(rows.map(({ hash }) => hash))).toEqual(new Set([first.hash, second.hash]));
   });
 
   test("a Solana transaction keeps its durable nonce until it is final", async () => {
