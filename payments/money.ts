@@ -75,13 +75,9 @@ export function rescale(value: bigint, from: number, to: number): bigint {
   return (value + step - 1n) / step;
 }
 
-/**
- * Converts a value between numbers of decimals. Rounds down, so that we never owe more than we received, but not to 0.
- */
+/** Converts a value between numbers of decimals. Rounds down, so that we never owe more than we received. */
 export function scaleDown(value: bigint, from: number, to: number): bigint {
-  if (to >= from) return value * 10n ** BigInt(to - from);
-  const scaled = value / 10n ** BigInt(from - to);
-  return scaled > 0n ? scaled : 1n;
+  return to >= from ? value * 10n ** BigInt(to - from) : value / 10n ** BigInt(from - to);
 }
 
 /** Returns an amount of a token with its display data. */

@@ -106,7 +106,10 @@ export async function listOptions(
   });
 }
 
-/** Stores the quotes of offers whose newest one has other terms. Returns the quotes of all offers, by payer and asset. */
+/**
+ * Stores the quotes of offers whose newest one has other terms. Returns the quotes of all offers, by payer and asset. Offers
+ * that would leave the merchant with less than one minor unit of what it is owed have none.
+ */
 async function storeQuotes(
   deps: PaymentDeps,
   payment: PaymentWithMerchant,
@@ -121,6 +124,7 @@ async function storeQuotes(
   for (const offer of offers) {
     const before = newest.get(keyOfPair(offer));
     const row = toRow(payment, offer, { terms, nonce, number: (before?.number ?? 0) + 1, now });
+    if (row.owed_amount === 0n) continue;
     if (before && isSameQuote(before, row)) rows.set(keyOf(before), before);
     else fresh.push({ id: newId("opt", row.created_at), ...row });
   }

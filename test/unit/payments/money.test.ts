@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { currencyDecimals, currencyMoney, rescale, toTokenAmount } from "../../../payments/money.ts";
+import { currencyDecimals, currencyMoney, rescale, scaleDown, toTokenAmount } from "../../../payments/money.ts";
 
 const usdc = { asset: "eip155:1/erc20:0xa0b8", peg: "iso4217/USD", decimals: 6 };
 
@@ -100,4 +100,11 @@ test("an amount of money is displayed with its currency's name and decimals", ()
     value: 500n,
     display: { assetSymbol: "JPY", assetName: "Japanese Yen", decimals: 0 },
   });
+});
+
+test("what a merchant is owed in an asset of other decimals is rounded down, to nothing below one minor unit", () => {
+  expect(scaleDown(1_999_999_999_999n, 18, 6)).toBe(1n);
+  expect(scaleDown(999_999_999_999n, 18, 6)).toBe(0n);
+  expect(scaleDown(1n, 6, 18)).toBe(1_000_000_000_000n);
+  expect(scaleDown(7n, 6, 6)).toBe(7n);
 });

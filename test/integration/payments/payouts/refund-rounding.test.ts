@@ -4,12 +4,13 @@ import { insertObservations } from "../../../../db/queries/observations.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
+import { setFee } from "../../../../payments/merchants/fee-policies.ts";
 import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { type RefundAmount, refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { roleUrl } from "../../../support/database-roles.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
-import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { type MerchantFixture, makeMerchantFixture, signOption, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { deployTestContract, testContract } from "../../../support/test-contracts.ts";
 import { mintTestToken, startTokenKinds } from "../../../support/token-kinds.ts";
@@ -45,8 +46,8 @@ test("a partial refund in the payment's currency is rounded down to the asset, a
   expect((await refund(fixture, paymentId)).amount).toBe(10_862_086n - 3_613_461n);
 });
 
-/** Pays one USDC's worth with a token of two more decimals to a merchant that is paid out in USDC. */
-async function payWithFinerToken() {
+/** Makes a merchant that is paid out in USDC, and a buyer who has a token of two more decimals. */
+async function makeFinerToken() {
   // A token with two more decimals than USDC.
   const entries = kinds.change["assets"] as { asset: string }[];
   const finer = entries.map((entry) => (entry.asset === assets.permit ? { ...entry, decimals: 8 } : entry));
@@ -68,6 +69,12 @@ async function payWithFinerToken() {
   );
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, assets.permit, buyer.address);
+  return { fixture, buyer };
+}
+
+/** Pays one USDC's worth with a token of two more decimals to a merchant that is paid out in USDC. */
+async function payWithFinerToken() {
+  const { fixture, buyer } = await makeFinerToken();
   const paymentId = await fixture.pay(buyer);
   const balance = async () =>
     (await fixture.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
@@ -121,4 +128,29 @@ test("a restored database adopts a converted refund that lacks less than a minor
   expect(await checkLedger(db, { since: undefined })).toEqual([]);
   expect(await fixture.refund(refunds[1]?.id ?? "")).toEqual(["begun"]);
   expect(await balance()).toBe(999_997n);
+});
+
+test("a payment in another asset whose fee leaves less than a minor unit of what is owed is not offered, so that no refund draws more than it sends", async () => {
+  const { fixture, buyer } = await makeFinerToken();
+  const { accountId, deps } = fixture;
+  const charge = (fixedMicros: bigint) =>
+    setFee(deps, { actor: testActor, accountId, merchantId: null, basisPoints: 0, fixedMicros });
+  // A quote from before the fee still pays, by its own terms.
+  const early = await fixture.create(25n);
+  const [quoted] = await fixture.offer(early, buyer);
+  if (!quoted) throw new Error("the payment has no option");
+  await charge(300_000n);
+  expect(await fixture.offer(early, buyer)).toEqual([]);
+  const { attemptId } = unwrap(await fixture.confirm(early, quoted.id, await signOption(quoted, buyer, chain)));
+  await fixture.verify(attemptId ?? "");
+  await fixture.relay();
+  await fixture.watch();
+  expect(await fixture.settlementOf(early)).toMatchObject({ asset: assets.usdc, amount: 250_000n });
+  expect(await refund(fixture, early)).toMatchObject({ amount: 25_000_000n, owed_amount: 250_000n });
+
+  expect(await fixture.offer(await fixture.create(25n), buyer)).toEqual([]);
+  expect(await fixture.offer(await fixture.create(30n), buyer)).toEqual([]);
+  const paymentId = await fixture.pay(buyer, 31n);
+  expect(await fixture.settlementOf(paymentId)).toMatchObject({ asset: assets.usdc, amount: 10_000n });
+  expect(await refund(fixture, paymentId)).toMatchObject({ amount: 31_000_000n, owed_amount: 310_000n });
 });
