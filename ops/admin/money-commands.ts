@@ -144,11 +144,12 @@ function addExceptionCommands(program: Command, addAction: AddAction): void {
     exceptions
       .command("assign <exception>")
       .description("assign it to a payment: the merchant is credited, and the payment keeps its state")
-      .requiredOption("--payment <payment>", "the payment"),
-    async (context, [id = ""], { payment: paymentId = "" }) => {
-      const value = unwrap(
-        await assignException(context, { actor: await context.actor(), id: exceptionId(id), paymentId }),
-      );
+      .requiredOption("--payment <payment>", "the payment")
+      .option("--unnamed", "also money that does not name the payment, which a separate signer may refuse to pay out"),
+    async (context, [id = ""], { payment: paymentId = "", unnamed }) => {
+      const actor = await context.actor();
+      const of = { id: exceptionId(id), paymentId, unnamed: unnamed !== undefined };
+      const value = unwrap(await assignException(context, { actor, ...of }));
       return { value };
     },
   );

@@ -89,17 +89,24 @@ export function classifyException(
   return row.payment_state === "succeeded" ? "double" : "late";
 }
 
+/** The refusal of money that does not name the payment to which it would be assigned. */
+const DOES_NOT_NAME =
+  "the money does not name this payment: a separate signer would refuse the merchant's payouts that include it. Return it, or read the runbook exceptions-open about --unnamed";
+
 /**
  * Credits the money of an exception to the merchant of the payment that it was meant for. It is paid out like any other
- * credit. The payment does not change. Refuses with `payment_not_found` and `invalid_state`.
+ * credit. The payment does not change. Refuses with `payment_not_found` and `invalid_state`, also when the money does not name
+ * the payment: a separate signer does not count it as the merchant's, and would refuse payouts that include it.
+ * @param args.unnamed assigns also money that does not name the payment
  */
 export function assignException(
   deps: Deps,
-  args: { actor: AuditActor; id: number; paymentId: string },
+  args: { actor: AuditActor; id: number; paymentId: string; unnamed?: boolean },
 ): Promise<Result<Resolved>> {
   return resolve(deps, { ...args, action: "exception.assigned" }, async (db, exception) => {
     const [payment] = await listPayments(db, [args.paymentId]);
     if (payment?.mode !== "live") return refuse("payment_not_found", `there is no live payment ${args.paymentId}`);
+    if (exception.payment_id !== payment.id && !args.unnamed) return refuse("invalid_state", DOES_NOT_NAME);
     const { asset, amount } = exception;
     await accrue(deps, db, [{ payment, asset, amount }]);
     return done({ account: accounts.payable(payment.merchant_id), note: `for ${payment.id}` });

@@ -49,7 +49,7 @@ export async function resolveExceptions(args: {
   for (;;) {
     const open = await admin<Exception[]>("exceptions", "list");
     for (const exception of open.filter(isMoneyOfForgotten)) {
-      await admin("exceptions", "assign", String(exception.id), "--payment", paymentId);
+      await admin("exceptions", "assign", String(exception.id), "--payment", paymentId, "--unnamed");
       closed.assigned.push(exception);
     }
     for (const exception of open.filter(isLaneFee)) {

@@ -3,6 +3,7 @@ import { moveRows } from "../../../db/moves.ts";
 import { newKey } from "../../../local/networks-document.ts";
 import { assignException, bookException, listExceptions } from "../../../payments/accounting/resolve-exceptions.ts";
 import { claimAllDeposits } from "../../../payments/payouts/claim-all-deposits.ts";
+import { accumulatePayouts } from "../../support/accumulate-payouts.ts";
 import { fundBuyer, sendUsdc, startChain } from "../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
 import { testActor } from "../../support/test-actor.ts";
@@ -52,6 +53,28 @@ test("money that was assigned to a payment that it does not name is refused, and
   await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, 3_000_000n);
   await fixture.watch();
   const [unknown] = await listExceptions(fixture.deps, 100);
-  unwrap(await assignException(fixture.deps, { actor, id: unknown?.id ?? 0, paymentId }));
+  unwrap(await assignException(fixture.deps, { actor, id: unknown?.id ?? 0, paymentId, unnamed: true }));
   expect(await claimAll()).toEqual({ verified: 0, refused: { deposit_mismatch: 1 } });
+});
+
+test("money that does not name a payment is not assigned to it, so that the payouts of its merchant do not wait for it", async () => {
+  const { fixture, payLate } = await setUp();
+  const { deps } = fixture;
+  await accumulatePayouts(fixture, { ms: 600_000 });
+  const paymentId = await fixture.pay(await fundBuyer(chain), 300n);
+  await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, 20_000n);
+  await fixture.watch();
+  const unknown = (await listExceptions(deps, 100)).find(({ amount }) => amount === 20_000n);
+  const late = await payLate();
+  for (const id of [unknown?.id ?? 0, late.id])
+    expect(await assignException(deps, { actor, id, paymentId })).toMatchObject({
+      code: "invalid_state",
+      message: expect.stringContaining("does not name this payment"),
+    });
+  unwrap(await assignException(deps, { actor, ...late }));
+  const { id, amount } = await fixture.settlementOf(paymentId);
+  expect(amount).toBe(4_000_000n);
+  fixture.clock.advance(700_000);
+  await fixture.watch();
+  expect(await fixture.settle(id)).toEqual(["begun"]);
 });

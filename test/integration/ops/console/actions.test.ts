@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
+import { moveRows } from "../../../../db/moves.ts";
 import { openDb } from "../../../../db/open.ts";
 import { insertAuditEntries, listAuditEntries } from "../../../../db/queries/audit-entries.ts";
 import { findOperatorRequest } from "../../../../db/queries/operator-requests.ts";
@@ -57,11 +58,16 @@ const requests = async () => (await db.selectFrom("operator_request").selectAll(
 const buyer = await fundBuyer(chain);
 const minutesAgo = (minutes: number) => new Date(fixture.deps.now().getTime() - minutes * 60_000);
 let paid = "";
+let late = "";
 const exceptions: number[] = [];
 beforeAll(async () => {
   paid = await fixture.pay(buyer, 250n);
-  for (const amount of [3_000_000n, 4_000_000n, 5_000_000n])
-    await sendUsdc(chain, buyer, chain.keys.treasury.address, amount);
+  late = await fixture.create(300n);
+  await fixture.verify(await fixture.attempt(late, buyer));
+  await moveRows(db, "payment", { ids: [late], from: "processing", to: "failed", at: fixture.deps.now() });
+  await fixture.relay();
+  await fixture.watch();
+  for (const amount of [4_000_000n, 5_000_000n]) await sendUsdc(chain, buyer, chain.keys.treasury.address, amount);
   await fixture.watch();
   exceptions.push(...(await listExceptions({ db }, 10)).map(({ id }) => id));
 });
@@ -77,7 +83,8 @@ test("each action is carried out once by a worker, and its audit entry names the
   expect(await confirm(pathOf("release-payouts", merchantId))).toContain("Done: the payouts continue.");
   expect(await newestAudit()).toEqual(["merchant.payouts_released", merchantId, "operator", "127.0.0.1"]);
 
-  expect(await confirm(pathOf("assign-exception", assigned), { payment: paid })).toContain("is credited");
+  expect(await confirm(pathOf("assign-exception", returned), { payment: paid })).toContain("does not name this payment");
+  expect(await confirm(pathOf("assign-exception", assigned), { payment: late })).toContain("is credited");
   expect(await newestAudit()).toEqual(["exception.assigned", String(assigned), "operator", "127.0.0.1"]);
   expect(await confirm(pathOf("return-exception", returned))).toContain("waits for two operators");
   expect(await newestAudit()).toEqual(["exception.returned", String(returned), "operator", "127.0.0.1"]);

@@ -254,8 +254,10 @@ test("an operator lists, assigns, returns and books exceptions by command, and e
   const paymentId = await fixture.pay(await fundBuyer(chain));
   const listed = await admin("exceptions", "list");
   for (const part of [...ids, "unknown", chain.asset]) expect(listed.stdout).toContain(part);
-  expect(await admin("exceptions", "assign", one, "--payment", paymentId)).toMatchObject({ code: 0 });
-  expect(await admin("exceptions", "assign", one, "--payment", paymentId)).toMatchObject({
+  const assign = ["exceptions", "assign", one, "--payment", paymentId];
+  expect(await admin(...assign)).toMatchObject({ code: 1, stderr: expect.stringContaining("does not name") });
+  expect(await admin(...assign, "--unnamed")).toMatchObject({ code: 0 });
+  expect(await admin(...assign)).toMatchObject({
     code: 1,
     stderr: `there is no open exception ${one}\n`,
   });

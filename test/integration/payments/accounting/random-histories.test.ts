@@ -144,7 +144,7 @@ async function makeWorld() {
       if (step.how === "return") unwrap(await returnException(one.deps, { actor: testActor, id }));
       else if (step.how === "capital")
         unwrap(await bookException(one.deps, { actor: testActor, id, as: "capital", note: "" }));
-      else if (paymentId) unwrap(await assignException(one.deps, { actor: testActor, id, paymentId }));
+      else if (paymentId) unwrap(await assignException(one.deps, { actor: testActor, id, paymentId, unnamed: true }));
     } else if (step.do === "reorg") {
       const reorg = await prepareReorg(chain);
       await work();
