@@ -319,10 +319,15 @@ export type MerchantBalance = {
    */
   readonly decimals: number | null;
   /**
-   * Minor units of the asset.
+   * What is owed and whose payout has not begun.
    * @example 12500000
    */
   readonly amount: string;
+  /**
+   * What is owed and in payouts that have begun and are not final.
+   * @example 12500000
+   */
+  readonly inTransit: string;
 };
 
 export type ListBalancesResponse = {
@@ -359,10 +364,35 @@ export type StatementLine = {
   readonly metadata: {
     [key: string]: string;
   } | null;
-  /** What the buyer paid; of payments only. */
+  /** What the buyer paid in this asset; of payments only. */
   readonly gross: string | null;
   /** The operator's fee, part of gross; of payments only. */
   readonly fee: string | null;
+  /** What the buyer paid in another asset than the merchant is owed, in minor units of that asset. gross and fee are null then, and change is what amount without fee was converted to. */
+  readonly paid: {
+    /**
+     * CAIP-19
+     * @example eip155:8453/erc20:0x833589fcd6edb6e08f4c7c32d4f71b54bda02913
+     */
+    readonly asset: string;
+    /** @example USDC */
+    readonly symbol: string;
+    /**
+     * How many digits of an amount are decimals; null for an asset that is no longer offered.
+     * @example 6
+     */
+    readonly decimals: number | null;
+    /**
+     * Minor units of the asset.
+     * @example 12500000
+     */
+    readonly amount: string;
+    /**
+     * The operator's fee, part of amount.
+     * @example 12500000
+     */
+    readonly fee: string;
+  } | null;
   /** The change of the balance; negative for settlements and refunds. */
   readonly change: string | null;
   /**

@@ -1181,6 +1181,7 @@ CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE
 CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
 CREATE INDEX settlement_destination_direct ON public.settlement_destination USING btree (destination) WHERE direct;
 CREATE INDEX settlement_destination_edited ON public.settlement_destination USING btree (updated_at) WHERE (updated_at > created_at);
+CREATE INDEX settlement_in_transit ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'accumulating'::text]));
 CREATE INDEX settlement_paid ON public.settlement USING btree (paid_at) WHERE (state = 'paid'::text);
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);

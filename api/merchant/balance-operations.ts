@@ -13,8 +13,7 @@ import { metadata } from "./metadata-schemas.ts";
 const readable = { method: "GET", access: "account", scope: "payments:read", success: 200 } as const;
 const ofMerchant = { params: z.object({ merchantId }), paramsCode: "merchant_not_found" } as const;
 
-const ofAsset = {
-  merchantId: z.string().meta({ example: "mrch_4b7d1c0e9f8a4c5db6e7f8091a2b3c4d" }),
+const shownAsset = {
   asset: z.string().meta({
     description: "CAIP-19",
     example: "eip155:8453/erc20:0x833589fcd6edb6e08f4c7c32d4f71b54bda02913",
@@ -25,13 +24,21 @@ const ofAsset = {
     example: 6,
   }),
 };
+const ofAsset = {
+  merchantId: z.string().meta({ example: "mrch_4b7d1c0e9f8a4c5db6e7f8091a2b3c4d" }),
+  ...shownAsset,
+};
 const minor = z
   .string()
   .regex(/^-?\d+$/)
   .meta({ description: "Minor units of the asset.", example: "12500000" });
 
 const balance = z
-  .object({ ...ofAsset, amount: minor })
+  .object({
+    ...ofAsset,
+    amount: minor.meta({ description: "What is owed and whose payout has not begun." }),
+    inTransit: minor.meta({ description: "What is owed and in payouts that have begun and are not final." }),
+  })
   .meta({ id: "MerchantBalance", description: "What a merchant is owed in an asset and has not been paid yet." });
 
 const line = z
@@ -45,8 +52,19 @@ const line = z
     referenceId: z.string().nullable(),
     description: z.string().nullable(),
     metadata: metadata.nullable(),
-    gross: minor.nullable().meta({ description: "What the buyer paid; of payments only." }),
+    gross: minor.nullable().meta({ description: "What the buyer paid in this asset; of payments only." }),
     fee: minor.nullable().meta({ description: "The operator's fee, part of gross; of payments only." }),
+    paid: z
+      .object({
+        ...shownAsset,
+        amount: minor,
+        fee: minor.meta({ description: "The operator's fee, part of amount." }),
+      })
+      .nullable()
+      .meta({
+        description:
+          "What the buyer paid in another asset than the merchant is owed, in minor units of that asset. gross and fee are null then, and change is what amount without fee was converted to.",
+      }),
     change: minor.nullable().meta({ description: "The change of the balance; negative for settlements and refunds." }),
     balance: minor,
     to: z.string().nullable().meta({ description: "The receiver of a settlement or refund." }),
@@ -67,12 +85,17 @@ const DAY_MS = 24 * 60 * 60_000;
 /** Returns the moment at which a statement's period ends. */
 export const endOf = ({ until }: { until: string }) => new Date(Date.parse(until) + DAY_MS);
 
-const toBalance = ({ amount, ...rest }: BalanceView) => ({ ...rest, amount: amount.toString() });
+const toBalance = ({ amount, inTransit, ...rest }: BalanceView) => ({
+  ...rest,
+  amount: amount.toString(),
+  inTransit: inTransit.toString(),
+});
 
 function toLine(view: StatementLineView) {
-  const { at, gross, fee, change, balance, ...rest } = view;
+  const { at, gross, fee, paid, change, balance, ...rest } = view;
   return {
     ...rest,
+    paid: paid && { ...paid, amount: paid.amount.toString(), fee: paid.fee.toString() },
     at: at?.toISOString() ?? null,
     gross: gross?.toString() ?? null,
     fee: fee?.toString() ?? null,

@@ -58,7 +58,7 @@ const PART = 100;
 async function* toCsv(lines: AsyncIterable<StatementLineView>): AsyncGenerator<string> {
   let part = [csvHeader];
   for await (const line of lines) {
-    part.push(toCsvLine(line, line.decimals));
+    part.push(toCsvLine(line, { decimals: line.decimals, paidDecimals: line.paid?.decimals ?? null }));
     if (part.length < PART) continue;
     yield `${part.join("\r\n")}\r\n`;
     part = [];

@@ -7,6 +7,7 @@ import {
   type Updateable,
 } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
+import { sumInTransit } from "../sum-in-transit.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
 
 export type MerchantRow = Selectable<Tables["merchant"]>;
@@ -208,18 +209,20 @@ const readPayable = batchStatements(async (db: Db, ids: readonly string[]) => {
   return ids.map((id) => byId.get(id));
 });
 
-/** A merchant's balances that have not been paid out, minor units of each asset, by asset. */
-type Owed = { asset: string; amount: bigint }[];
+/** What a merchant is owed, minor units of each asset, by asset: what is not paid out, and payouts that are not final. */
+type Owed = { asset: string; amount: bigint; inTransit: bigint }[];
 /** When a merchant was deleted, since when its payouts are held, and what it is owed. */
 export type MerchantDebt = Pick<MerchantRow, "deleted_at" | "payouts_held_at"> & { owed: Owed };
 export type DeletedMerchant = MerchantDebt & Pick<MerchantRow, "id" | "name">;
 
 /** JSON has no exact numbers, so amounts are text in it. */
-const owedTo = sql<{ asset: string; amount: string }[]>`(
-  select coalesce(jsonb_agg(jsonb_build_object('asset', b.asset, 'amount', b.amount::text) order by b.asset), '[]')
-  from merchant_balance b where b.merchant_id = merchant.id and b.amount > 0)`;
-const toOwed = (owed: readonly { asset: string; amount: string }[]): Owed =>
-  owed.map(({ asset, amount }) => ({ asset, amount: BigInt(amount) }));
+const owedTo = sql<{ asset: string; amount: string; inTransit: string }[]>`(
+  select coalesce(jsonb_agg(jsonb_build_object('asset', b.asset, 'amount', b.amount::text,
+    'inTransit', s.in_transit::text) order by b.asset), '[]')
+  from merchant_balance b cross join lateral (${sumInTransit}) s
+  where b.merchant_id = merchant.id and (b.amount > 0 or s.in_transit > 0))`;
+const toOwed = (owed: readonly { asset: string; amount: string; inTransit: string }[]): Owed =>
+  owed.map(({ asset, amount, inTransit }) => ({ asset, amount: BigInt(amount), inTransit: BigInt(inTransit) }));
 
 /** Returns the balances of a merchant, also of a deleted one. */
 export async function findMerchantDebt(db: Db, id: string): Promise<MerchantDebt | undefined> {

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { sumInTransit } from "../sum-in-transit.ts";
 import type { Db, Mode } from "../tables.ts";
 
 /** One change of a merchant's balance in the ledger, minor units of `asset`. */
@@ -11,9 +12,13 @@ export type StatementRow = {
   reference_id: string | null;
   description: string | null;
   metadata: Record<string, string> | null;
-  /** The buyer's amount and the operator's fee; payments only. A converted payment is net, with a fee of 0. */
+  /** The buyer's amount and the operator's fee; of payments in this asset only. */
   gross: bigint | null;
   fee: bigint | null;
+  /** The same of a payment in another asset, which is converted, in minor units of that asset. */
+  paid_asset: string | null;
+  paid_amount: bigint | null;
+  paid_fee: bigint | null;
   /** Negative for settlements and refunds. */
   change: bigint;
   /** The receiver: a CAIP-10 account for a settlement, an address for a refund. */
@@ -55,8 +60,11 @@ export function selectStatementRows({
         when r.id is not null then 'refund' else 'assigned' end as kind,
       coalesce(p.id, r.payment_id) as payment_id, coalesce(p.reference_id, rp.reference_id) as reference_id,
       coalesce(p.description, rp.description) as description, coalesce(p.metadata, rp.metadata) as metadata,
-      case when g.kind = 'payment' then case when p.owed_asset is null then t.amount else -e.amount end end as gross,
-      case when g.kind = 'payment' then case when p.owed_asset is null then t.amount + e.amount else 0 end end as fee,
+      case when p.owed_asset is null then t.amount end as gross,
+      case when p.owed_asset is null then t.amount + e.amount end as fee,
+      case when p.owed_asset is not null then p.paid_asset end as paid_asset,
+      case when p.owed_asset is not null then p.paid_amount end as paid_amount,
+      case when p.owed_asset is not null then p.fee end as paid_fee,
       coalesce(s.destination, r.receiver) as "to",
       case when s.id is not null or r.id is not null then coalesce(s.tx_hash, paid.tx_hash) else g.tx_hash end as tx_hash
     from (
@@ -130,8 +138,8 @@ export async function listMerchantIds(
   return (await query.execute()).map(({ id }) => id);
 }
 
-/** What a merchant is owed in an asset. */
-export type BalanceRow = { merchant_id: string; asset: string; amount: bigint };
+/** What a merchant is owed in an asset: without the payouts that have begun, and the sum of those that are not final. */
+export type BalanceRow = { merchant_id: string; asset: string; amount: bigint; in_transit: bigint };
 
 /** Returns what merchants are owed and have not been paid yet, by merchant and asset, after a place. */
 export async function listMerchantBalances(
@@ -151,9 +159,11 @@ export function selectMerchantBalances({
   limit,
 }: MerchantOwner & { merchantId?: string | undefined; after: readonly [string, string]; limit: number }) {
   return sql<BalanceRow>`
-    select b.merchant_id, b.asset, b.amount from merchant m
+    select b.merchant_id, b.asset, b.amount, b.in_transit from merchant m
     cross join lateral (
-      select * from merchant_balance b where b.merchant_id = m.id and b.amount > 0
+      select b.*, s.in_transit from merchant_balance b
+      cross join lateral (${sumInTransit}) s
+      where b.merchant_id = m.id and (b.amount > 0 or s.in_transit > 0)
         and (b.merchant_id, b.asset) > (${merchant}, ${asset}) order by b.asset
     ) b
     where m.account_id = ${accountId} and m.mode = ${mode} and m.id >= ${merchant}

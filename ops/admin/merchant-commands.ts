@@ -66,7 +66,9 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
         ({ id, asset, unit, minimum }) =>
           `asks         for data: ${asset ?? "any asset"}, ${unit ? `from ${minimum} ${unit}` : "any amount"} (${id})`,
       );
-      const owedLines = context.readable(owed).map(({ asset, amount }) => `owed         ${amount} of ${asset}`);
+      const owedLines = context
+        .readable(owed)
+        .map(({ asset, amount, inTransit }) => `owed         ${amount} of ${asset}, and ${inTransit} in transit`);
       const value = { ...merchant, deletedAt, payoutsHeldSince, settlements, policies, owed };
       return { value, lines: [...lines, ...paid, ...owedLines, ...asks] };
     },

@@ -31,7 +31,10 @@ export function addStatementCommand(merchants: Command, addAction: AddAction): v
       if (format !== "csv") return { value };
       const assets = (context.shownNetworks()?.chains ?? []).flatMap((chain) => [...chain.assets]);
       const decimals = new Map<string, number>(assets.map((one) => [one.asset, one.decimals]));
-      return { value, lines: [csvHeader, ...value.map((line) => toCsvLine(line, decimals.get(line.asset) ?? null))] };
+      const decimalsOf = (asset = "") => decimals.get(asset) ?? null;
+      const toLine = (line: StatementLine) =>
+        toCsvLine(line, { decimals: decimalsOf(line.asset), paidDecimals: decimalsOf(line.paid?.asset) });
+      return { value, lines: [csvHeader, ...value.map(toLine)] };
     },
   );
 }

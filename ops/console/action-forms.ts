@@ -28,7 +28,8 @@ export const actionForms: Readonly<Record<ActionName, ActionForm>> = {
   },
   "assign-exception": {
     title: "Assign to a payment",
-    effect: "The merchant of the payment is credited. The payment keeps its state. This is refused when the money does not name the payment.",
+    effect:
+      "The merchant of the payment is credited. The payment keeps its state. This is refused when the money does not name the payment.",
     inputs: reference("payment", "Payment (pay_…)", html` required`),
   },
   "return-exception": {

@@ -5,18 +5,21 @@ import { done, type Result, refuse } from "../error-codes.ts";
 import { toMoney } from "../lifecycle/read-payment.ts";
 import type { Page } from "../pagination.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { readStatementLines, type StatementLine, type StatementPlace } from "./statement-lines.ts";
+import { type PaidAmount, readStatementLines, type StatementLine, type StatementPlace } from "./statement-lines.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "chains" | "assetUnits">;
 
 /** How an asset is shown. `decimals` is null for an asset that no worker has reported. */
 type AssetView = { asset: string; symbol: string; decimals: number | null };
 
-/** What a merchant is owed in an asset and has not been paid yet, minor units. */
-export type BalanceView = AssetView & { merchantId: string; amount: bigint };
+/**
+ * What a merchant is owed in an asset and has not been paid yet, minor units: `inTransit` in payouts that have begun and are not
+ * final, and `amount` beside them.
+ */
+export type BalanceView = AssetView & { merchantId: string; amount: bigint; inTransit: bigint };
 
-/** A line with how its asset is shown. */
-export type StatementLineView = StatementLine & AssetView;
+/** A line with how its assets are shown. */
+export type StatementLineView = StatementLine & AssetView & { paid: (PaidAmount & AssetView) | null };
 
 /** Whose statement or balances: those of one merchant, or of all that the caller's key reaches. */
 export type StatementScope = MerchantOwner & { merchantId?: string | undefined };
@@ -37,7 +40,8 @@ export async function readBalances(
   const rows = await listMerchantBalances(deps.db, { ...scope, after: [merchant, asset], limit: limit + 1 });
   const items = await Promise.all(
     rows.slice(0, limit).map(async (row) => {
-      return { merchantId: row.merchant_id, ...(await describeAsset(deps, row.asset)), amount: row.amount };
+      const { merchant_id: merchantId, amount, in_transit: inTransit } = row;
+      return { merchantId, ...(await describeAsset(deps, row.asset)), amount, inTransit };
     }),
   );
   const last = rows.length > limit ? items.at(-1) : undefined;
@@ -62,7 +66,7 @@ export async function readStatementPage(
   let last: StatementPlace | undefined;
   for await (const { line, place } of readStatementLines(deps, { merchant: toMerchant(args), from, until }, after)) {
     if (items.length === limit && last) return done({ items, nextCursor: toCursor(placeTexts(last)) });
-    items.push({ ...line, ...(await describeAsset(deps, line.asset)) });
+    items.push(await toLineView(deps, line));
     last = place;
   }
   return done({ items, nextCursor: null });
@@ -88,7 +92,7 @@ export async function openStatement(
       async function* readFrom(db: Db) {
         for await (const read of readStatementLines({ db }, query, place)) {
           place = read.place;
-          yield { ...read.line, ...(await describeAsset(deps, read.line.asset)) };
+          yield await toLineView(deps, read.line);
         }
       }
       try {
@@ -109,6 +113,11 @@ async function refuseUnknown({ db }: Deps, { merchantId, ...owner }: StatementSc
   const { accountId, mode, onlyMerchants = null } = owner;
   const isOwn = await hasMerchant(db, { accountId, mode, onlyMerchants, merchantId, evenDeleted: true });
   return isOwn ? undefined : refuse("merchant_not_found", "no such merchant");
+}
+
+async function toLineView(deps: Deps, line: StatementLine): Promise<StatementLineView> {
+  const paid = line.paid && { ...line.paid, ...(await describeAsset(deps, line.paid.asset)) };
+  return { ...line, ...(await describeAsset(deps, line.asset)), paid };
 }
 
 async function describeAsset(deps: Deps, asset: string): Promise<AssetView> {

@@ -16,14 +16,23 @@ const columns = [
   "balance",
   "to",
   "txHash",
+  "paidAsset",
+  "paidDecimals",
+  "paidAmount",
+  "paidFee",
 ] as const;
 
 /** The first line of a statement as CSV (RFC 4180). */
 export const csvHeader = columns.join(",");
 
-/** Returns a line of a statement as CSV. Amounts are minor units; `decimals` says how many of their digits are decimals. */
-export function toCsvLine(line: StatementLine, decimals: number | null): string {
-  return columns.map((name) => toCell(name === "decimals" ? decimals : line[name])).join(",");
+/**
+ * Returns a line of a statement as CSV. Amounts are minor units of `asset` or `paidAsset`; `decimals` and `paidDecimals` say how many
+ * of their digits are decimals.
+ */
+export function toCsvLine(line: StatementLine, of: { decimals: number | null; paidDecimals: number | null }): string {
+  const { asset: paidAsset = null, amount: paidAmount = null, fee: paidFee = null } = line.paid ?? {};
+  const cells = { ...line, ...of, paidAsset, paidAmount, paidFee };
+  return columns.map((name) => toCell(cells[name])).join(",");
 }
 
 function toCell(value: string | number | bigint | Date | Record<string, string> | null): string {

@@ -11,6 +11,9 @@ import {
 import type { Db } from "../../db/tables.ts";
 import { accounts } from "./ledger-accounts.ts";
 
+/** What a buyer paid, and the operator's part of it, in minor units of `asset`. */
+export type PaidAmount = { asset: string; amount: bigint; fee: bigint };
+
 /**
  * One line of a statement: a change of a merchant's balance in an asset, or the balance before the first day or after the
  * last one. Amounts in minor units of the asset.
@@ -25,9 +28,11 @@ export type StatementLine = {
   referenceId: string | null;
   description: string | null;
   metadata: Record<string, string> | null;
-  /** The buyer's amount and the operator's fee; payments only. A converted payment is listed net, with a fee of 0. */
+  /** The buyer's amount and the operator's fee; of payments in this asset only. */
   gross: bigint | null;
   fee: bigint | null;
+  /** The same of a payment in another asset, in minor units of that asset. `change` is what it was converted to, without the fee. */
+  paid: PaidAmount | null;
   /** The change of the balance. Negative for settlements and refunds. */
   change: bigint | null;
   balance: bigint;
@@ -128,12 +133,15 @@ const noChange = {
   metadata: null,
   gross: null,
   fee: null,
+  paid: null,
   change: null,
   to: null,
   txHash: null,
 };
 
 function toChange(row: StatementRow): Omit<StatementLine, "merchantId" | "asset" | "balance"> {
-  const { at, kind, payment_id: paymentId, reference_id: referenceId, tx_hash: txHash, entry: _, ...rest } = row;
-  return { at, kind, paymentId, referenceId, txHash, ...rest };
+  const { payment_id: paymentId, reference_id: referenceId, tx_hash: txHash, entry: _, ...others } = row;
+  const { paid_asset: asset, paid_amount: amount, paid_fee: fee, ...rest } = others;
+  const paid = asset === null || amount === null || fee === null ? null : { asset, amount, fee };
+  return { paymentId, referenceId, txHash, paid, ...rest };
 }

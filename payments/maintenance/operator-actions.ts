@@ -129,13 +129,13 @@ export async function findMerchantOwner(
 }
 
 /**
- * A merchant's balances that have not been paid out, in minor units of each asset, when it was deleted, and since when its
- * payouts are held.
+ * A merchant's balances that have not been paid out and its payouts that are not final, in minor units of each asset, when it was
+ * deleted, and since when its payouts are held.
  */
 export type MerchantDebt = {
   deletedAt: Date | null;
   payoutsHeldSince: Date | null;
-  owed: { asset: string; amount: bigint }[];
+  owed: { asset: string; amount: bigint; inTransit: bigint }[];
 };
 export type DeletedMerchant = MerchantDebt & { id: string; name: string };
 

@@ -49,6 +49,12 @@ export const priceMutations: readonly MutationGroup[] = [
         find: "if (affordable.length === 0 && isPriceMissing) throw assets.outage;",
         replace: "",
       },
+      {
+        name: "an option is offered for which the merchant would be owed nothing",
+        find: "if (row.owed_amount === 0n) continue;",
+        replace: "",
+        tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
+      },
     ],
   },
   {

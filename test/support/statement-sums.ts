@@ -21,7 +21,7 @@ export async function readStatementSince(
   return {
     asset,
     lines,
-    payments: sum(({ gross }) => gross),
+    payments: sum(({ gross, paid, change }) => gross ?? (paid ? change : null)),
     fees: sum(({ fee }) => fee),
     settled: -sum(({ kind, change }) => (kind === "settlement" ? change : 0n)),
     closing: ofAsset.at(-1)?.balance,

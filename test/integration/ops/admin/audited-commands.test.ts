@@ -230,7 +230,14 @@ const changes: Record<string, () => Promise<string[]>> = {
     );
     return ["failed-bookings", "retry", "--all"];
   },
-  "exceptions assign": async () => ["exceptions", "assign", await unknownMoney(), "--payment", await fixture.create(), "--unnamed"],
+  "exceptions assign": async () => [
+    "exceptions",
+    "assign",
+    await unknownMoney(),
+    "--payment",
+    await fixture.create(),
+    "--unnamed",
+  ],
   "exceptions return": async () => ["exceptions", "return", await unknownMoney()],
   "ledger book-capital": async () => ["ledger", "book-capital", await unknownMoney(), "--note", "inventory"],
   "ledger book-cold": async () => ["ledger", "book-cold", await unknownMoney(), "--note", "back from cold"],

@@ -83,7 +83,9 @@ test("each action is carried out once by a worker, and its audit entry names the
   expect(await confirm(pathOf("release-payouts", merchantId))).toContain("Done: the payouts continue.");
   expect(await newestAudit()).toEqual(["merchant.payouts_released", merchantId, "operator", "127.0.0.1"]);
 
-  expect(await confirm(pathOf("assign-exception", returned), { payment: paid })).toContain("does not name this payment");
+  expect(await confirm(pathOf("assign-exception", returned), { payment: paid })).toContain(
+    "does not name this payment",
+  );
   expect(await confirm(pathOf("assign-exception", assigned), { payment: late })).toContain("is credited");
   expect(await newestAudit()).toEqual(["exception.assigned", String(assigned), "operator", "127.0.0.1"]);
   expect(await confirm(pathOf("return-exception", returned))).toContain("waits for two operators");

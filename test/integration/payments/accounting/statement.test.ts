@@ -5,6 +5,7 @@ import { selectMerchantBalances, selectStatementRows } from "../../../../db/quer
 import { openStatement, readBalances, readStatementPage } from "../../../../payments/accounting/read-statements.ts";
 import { toCsvLine } from "../../../../payments/accounting/statement-csv.ts";
 import { readStatementLines } from "../../../../payments/accounting/statement-lines.ts";
+import { readDebt } from "../../../../payments/maintenance/operator-actions.ts";
 import { setFee } from "../../../../payments/merchants/fee-policies.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
@@ -143,7 +144,8 @@ test.each([0, 1])(
 
 test("balances are what a merchant is owed and has not been paid, and those of others are not shown", async () => {
   const { items } = unwrap(await readBalances(deps, { ...scope, limit: 10 }));
-  expect(items).toEqual([{ merchantId, asset: chain.asset, symbol: "USDC", decimals: 6, amount: 3_950_000n }]);
+  const of = { asset: chain.asset, amount: 3_950_000n, inTransit: 0n };
+  expect(items).toEqual([{ merchantId, symbol: "USDC", decimals: 6, ...of }]);
   for (const other of [
     { ...scope, accountId: "acct_other" },
     { ...scope, mode: "test" as const },
@@ -159,6 +161,22 @@ test("balances are what a merchant is owed and has not been paid, and those of o
   }
 });
 
+test("a payout that has begun is in transit until it is final, in balances and in what operators see", async () => {
+  const other = await makeMerchantFixture(chain, { clock });
+  const read = async () =>
+    unwrap(await readBalances(other.deps, { accountId: other.accountId, mode: "live", limit: 10 })).items;
+  const { id } = await other.settlementOf(await other.pay(await fundBuyer(chain), 500n));
+  expect(await read()).toMatchObject([{ amount: 5_000_000n, inTransit: 0n }]);
+  expect(await other.settle(id)).toEqual(["begun"]);
+  expect(await read()).toMatchObject([{ merchantId: other.merchantId, amount: 0n, inTransit: 5_000_000n }]);
+  const owed = [{ asset: chain.asset, amount: 0n, inTransit: 5_000_000n }];
+  expect(await readDebt(other.deps, other.merchantId)).toMatchObject({ owed });
+  await other.relay();
+  await other.watch();
+  expect(await read()).toEqual([]);
+  expect(await readDebt(other.deps, other.merchantId)).toMatchObject({ owed: [] });
+});
+
 test("statements and balances read their indexes", async () => {
   const plans = await deps.db.transaction().execute(async (db) => {
     await sql`set local enable_seqscan = off`.execute(db);
@@ -172,6 +190,7 @@ test("statements and balances read their indexes", async () => {
       await explain(selectMerchantBalances({ ...scope, after: ["", ""], limit: 5 })),
     ];
   });
+  expect(plans[1]).toContain("settlement_in_transit");
   expect(plans[0]).toContain("ledger_entry_account");
   expect(plans[1]).toContain("merchant_balance_pkey");
 });
@@ -188,14 +207,16 @@ test("a CSV statement has a line for each change and no cell that a spreadsheet 
     metadata: { order: "7" },
     gross: 5n,
     fee: 1n,
+    paid: null,
     change: -4n,
     balance: -4n,
     to: null,
     txHash: "0x1",
   };
-  expect(toCsvLine(line, 6)).toBe(
-    `mrch_1,a,6,1970-01-01T00:00:00.000Z,payment,pay_1,"'=1+1,""x""",'@SUM(A1),"{""order"":""7""}",5,1,-4,-4,,0x1`,
-  );
+  const head = `mrch_1,a,6,1970-01-01T00:00:00.000Z,payment,pay_1,"'=1+1,""x""",'@SUM(A1),"{""order"":""7""}"`;
+  expect(toCsvLine(line, { decimals: 6, paidDecimals: null })).toBe(`${head},5,1,-4,-4,,0x1,,,,`);
+  const converted = { ...line, gross: null, fee: null, paid: { asset: "b", amount: 700n, fee: 3n } };
+  expect(toCsvLine(converted, { decimals: 6, paidDecimals: 8 })).toBe(`${head},,,-4,-4,,0x1,b,8,700,3`);
 });
 
 test("the statement command prints CSV and JSON", async () => {

@@ -156,6 +156,13 @@ test("a refund returns the asset that was paid and deducts it, fee included, fro
   const paymentId = await payWith(buyer);
   expect((await fixture.settlementOf(paymentId)).amount).toBe(9n * UNIT);
   expect(await booked("fees", assets.permit)).toBe(-UNIT);
+  const { lines } = await readStatementSince({ deps, merchantId }, started);
+  const line = lines.find((one) => one.paymentId === paymentId);
+  expect(line).toMatchObject({ asset: assets.usdc, gross: null, fee: null, change: 9n * UNIT });
+  const listed = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
+  const [{ tokenAmount, fees } = {}] = unwrap(await listPaymentViews(deps, listed)).items;
+  expect(line?.paid).toEqual({ asset: assets.permit, amount: tokenAmount?.value, fee: fees?.total.value });
+  expect(line?.paid).toEqual({ asset: assets.permit, amount: 10n * UNIT, fee: UNIT });
   const { refundId } = unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live" }));
   expect(await fixture.refund(refundId)).toEqual(["balance_short"]);
   const more = await fixture.pay(await fundBuyer(chain), 200n);
