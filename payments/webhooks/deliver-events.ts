@@ -103,11 +103,15 @@ async function pump(deps: DeliveryDeps, { renew, signal, endpoint: leased }: Run
   let target: Target | undefined = await toTarget(deps, leased);
   const wasSlow = leased.slow_until !== null && leased.slow_until.getTime() > began;
   let isSlow = false;
-  /** Events in flight, the oldest first. An event stays in it until its result is recorded, so that no poll reads it again. */
+  /** Events in flight, the oldest first. No poll reads one again before its result is recorded. */
   const sending = new Map<string, { sentAt: number; ended: Promise<void> }>();
   const ended: (DeliveryAttempt & Pick<DueEvent, "type">)[] = [];
   for (;;) {
     const over = ended.splice(0);
+    for (const { id } of over) sending.delete(id);
+    // Read before the database is asked: a response that arrives while it stalls is not late.
+    const hangs = [...sending.values()].some(({ sentAt }) => since(sentAt) >= SLOW_MS);
+    const wasLate = over.some(({ sentAt, at }) => at.getTime() - sentAt.getTime() >= SLOW_MS);
     await recordDeliveryAttempts(deps.db, leased.id, over);
     // Anyone with a key sends test events at any time, so they say nothing about the endpoint's health.
     const answered = over.filter(({ outcome, type }) => outcome !== INTERNAL_ERROR && type !== "webhook_endpoint.test");
@@ -116,11 +120,10 @@ async function pump(deps: DeliveryDeps, { renew, signal, endpoint: leased }: Run
       const health = await noteHealth(deps, target.endpoint, { isAccepting, at: deps.now() });
       target = { ...target, endpoint: { ...target.endpoint, ...health } };
     }
-    if (!isSlow && [...sending.values()].some(({ sentAt }) => since(sentAt) >= SLOW_MS)) {
+    if (!isSlow && (hangs || wasLate)) {
       isSlow = true;
       await noteSlow(deps.db, leased.id, new Date(deps.now().getTime() + SLOW_FOR_MS));
     }
-    for (const { id } of over) sending.delete(id);
     if (since(renewed) > RENEW_MS) {
       const endpoint = await renew();
       target = endpoint && (await toTarget(deps, endpoint));

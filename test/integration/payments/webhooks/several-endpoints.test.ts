@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
@@ -119,6 +120,46 @@ describe("several endpoints of an account", () => {
       return fixture.db.selectFrom("webhook_endpoint").select("id").where("slow_until", "is not", null).execute();
     }
   });
+});
+
+test("an endpoint that responds at once is not slow when our own database stalls for longer than it may take", async () => {
+  const { fixture, endpoint, id } = await makeWebhookFixture(chain);
+  const first = await fixture.create();
+  await fixture.create();
+  const stalled = Promise.withResolvers<void>();
+  const later: (() => void)[] = [];
+  endpoint.answer(({ event }, response) => {
+    if (event.data.payment_id === first) response.end();
+    else later.push(() => response.end());
+  });
+  // The statement that records the first result waits for this lock.
+  const stall = fixture.db.transaction().execute(async (db) => {
+    await db.selectFrom("webhook_delivery").select("event_id").forUpdate().execute();
+    await stalled.promise;
+  });
+  let responses = 0;
+  const safeFetch: typeof fixture.deps.safeFetch = async (request) => {
+    const response = await fixture.deps.safeFetch(request);
+    responses += 1;
+    return response;
+  };
+  const { signal } = new AbortController();
+  const run = deliverDue({ ...fixture.deps, safeFetch }, { endpointId: id, signal });
+  const isWaiting = async () => {
+    const { rows } = await sql`select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`.execute(fixture.db);
+    return rows.length > 0 && later.length > 0;
+  };
+  await waitFor(isWaiting, { within: 20_000, what: "the statement to wait for the lock" });
+  for (const respond of later) respond();
+  await waitFor(async () => responses === 2, { within: 20_000 });
+  fixture.clock.advance(4_000);
+  stalled.resolve();
+  await stall;
+  expect(await run).toBe("done");
+  const rows = await fixture.db.selectFrom("webhook_endpoint").select("slow_until").where("id", "=", id).execute();
+  expect(rows).toEqual([{ slow_until: null }]);
+  expect(endpoint.arrivals).toHaveLength(2);
 });
 
 describe("an endpoint that fails for five days", () => {
