@@ -40,7 +40,10 @@ export async function agreeDeposits(deps: Deps): Promise<void> {
 async function agreeAsset(deps: Deps, chain: Chain, asset: string): Promise<LoneDeposit | undefined> {
   for (;;) {
     const lone = listLone(deps.store, { asset, limit: PART });
-    const shown = await findShown(deps, chain, lone);
+    // While an endpoint is down, each run asks for one deposit in vain, and not for all of them.
+    const oldest = await findShown(deps, chain, lone.slice(0, 1));
+    const others = oldest.size > 0 ? await findShown(deps, chain, lone.slice(1)) : [];
+    const shown = new Set([...oldest, ...others]);
     const open = lone.find((one) => !shown.has(one));
     const last = lone[(open === undefined ? lone.length : lone.indexOf(open)) - 1];
     if (last) insertAgreement(deps.store, last, deps.now());
