@@ -85,6 +85,20 @@ export async function recordEntryError(
     .execute();
 }
 
+/** Makes an entry name nothing, so that no payment and no payout waits for it. */
+export async function releaseNamed(
+  db: Db,
+  { chain, account, signature }: Pick<HistoryEntry, "chain" | "account" | "signature">,
+): Promise<void> {
+  await db
+    .updateTable("history_entry")
+    .set({ nonces: [], urgent: false })
+    .where("chain", "=", chain)
+    .where("account", "=", account)
+    .where("signature", "=", signature)
+    .execute();
+}
+
 /** Returns the number of unread entries of each chain, and how many of them have `unreadable` failed attempts or more. */
 export async function countEntries(
   db: Db,

@@ -48,8 +48,10 @@ export async function listHistory(
     listing = toListing({ ...found, ...began, agreed, before });
     const complete = { ...found, began: isAwaited ? undefined : began, alone: !agreed };
     const progress: ListingProgress = listing ? { listing } : { complete };
-    const page = { held, listed: parts.flatMap(({ fresh }) => fresh), listedAfter: cursor.listed_at, progress };
-    if (!(await storePage(deps, page))) return { isComplete: false, isAgreed: false };
+    const since = Math.min(cursor.listed_slot ?? -1, cursor.relist_slot ?? Number.POSITIVE_INFINITY);
+    const listed = parts.flatMap(({ fresh }) => fresh);
+    if (!(await storePage(deps, { held, listed, listedAfter: cursor.listed_at, since, progress })))
+      return { isComplete: false, isAgreed: false };
     if (!listing) return { isComplete: true, isAgreed: agreed };
   }
   return { isComplete: false, isAgreed: false };

@@ -16,6 +16,7 @@ import { MAX_READ_ATTEMPTS } from "../history-attempts.ts";
 import { recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { bookForgotten, type ForgottenTransaction, readForgottenTransaction } from "./forgotten-transactions.ts";
+import { releaseInvented } from "./invented-entries.ts";
 import { listHistory } from "./list-history.ts";
 import { relistHistory } from "./relist-history.ts";
 
@@ -134,7 +135,10 @@ async function readPart(deps: TransferDeps, account: ListedAccount, entries: rea
         reads.push({ entry, ...found });
         continue;
       }
-      await postpone(deps, entry, { error: found.error, counts: account.isReachable || !isUnreachable(found.error) });
+      await postpone(deps, account.chain, entry, {
+        error: found.error,
+        counts: account.isReachable || !isUnreachable(found.error),
+      });
       if (!isUnreachable(found.error)) continue;
       unreachable = found.error;
       queue.splice(0);
@@ -159,7 +163,7 @@ async function record(deps: TransferDeps, account: Account, reads: readonly Read
   try {
     await recordTogether(deps, account, reads);
   } catch (error) {
-    if (others.length === 0) return postpone(deps, first.entry, { error, counts: true });
+    if (others.length === 0) return postpone(deps, account.chain, first.entry, { error, counts: true });
     for (const one of reads) await record(deps, account, [one]);
   }
 }
@@ -188,6 +192,7 @@ async function recordTogether(deps: TransferDeps, account: Account, reads: reado
 /** Stores an entry's error with it and schedules its retry. The attempt counts only if `counts` says so. Throws database errors. */
 async function postpone(
   deps: TransferDeps,
+  cluster: SolanaChain,
   entry: HistoryEntry,
   { error, counts }: { error: unknown; counts: boolean },
 ): Promise<void> {
@@ -199,4 +204,8 @@ async function postpone(
   const facts = { chain, account, tx: signature, attemptsMade, err: error };
   if (attemptsMade >= MAX_READ_ATTEMPTS) deps.log.error(facts, "transaction of the treasury's history cannot be read");
   else deps.log.warn(facts, "transaction of the treasury's history cannot be read now and is retried");
+  await releaseInvented(deps, cluster, { entry, attemptsMade, error }).catch((err: unknown) => {
+    if (!(err instanceof ChainError)) throw err;
+    deps.log.warn({ ...facts, err }, "endpoints cannot say whether a transaction of the treasury's history exists");
+  });
 }

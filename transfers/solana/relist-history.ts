@@ -20,7 +20,7 @@ export async function relistHistory(
   if (slot === null) return true;
   const { account } = held;
   const save = (listed: Parameters<typeof storePage>[1]["listed"], before: string | undefined) =>
-    storePage(deps, { held, listed, listedAfter: null, progress: { relisted: { slot, before } } });
+    storePage(deps, { held, listed, listedAfter: null, since: slot, progress: { relisted: { slot, before } } });
   let before = cursor.relist_before ?? undefined;
   for (let count = 0; count < MAX_PAGES; count += 1) {
     const { shown } = await listSignaturesOfEach(chain, { account, before, atSlot: final });

@@ -9,11 +9,15 @@ import type { TransferDeps } from "../transfer-deps.ts";
 /** Matches the natural keys of our transfers in a memo. */
 const NONCE = /0x[0-9a-f]{64}/g;
 
-/** Transactions that endpoints list, the same one perhaps several times. `listedAfter`: see `history_entry`. */
+/**
+ * Transactions that endpoints list, the same one perhaps several times. `listedAfter`: see `history_entry`. What came up to slot
+ * `since` was listed before, by two endpoints.
+ */
 type Page = {
   held: HeldAccount;
   listed: readonly ListedTransaction[];
   listedAfter: Date | null;
+  since: number;
   progress: ListingProgress;
 };
 
@@ -21,7 +25,10 @@ type Page = {
  * Stores the listed transactions to be read, without those that are known, and the progress, in one database transaction. Returns
  * false when another reader has taken the account.
  */
-export async function storePage(deps: TransferDeps, { held, listed, listedAfter, progress }: Page): Promise<boolean> {
+export async function storePage(
+  deps: TransferDeps,
+  { held, listed, listedAfter, since, progress }: Page,
+): Promise<boolean> {
   const { chain } = held;
   // What one endpoint lists as failed is read if another one does not.
   const landed = [...new Map(listed.filter(({ failed }) => !failed).map((one) => [one.signature, one])).values()];
@@ -33,7 +40,12 @@ export async function storePage(deps: TransferDeps, { held, listed, listedAfter,
     // The listings of two endpoints overlap, and what was read is not in the table any more.
     const observed = await listObservedHashes(db, { chain, all: landed });
     const fresh = landed.filter(({ signature }) => !own.has(signature) && !observed.has(signature));
-    const named = await listNamed(db, chain, fresh);
+    // An endpoint can name any slot. One from before holds nothing, because no endpoint may go back to it to contradict.
+    const named = await listNamed(
+      db,
+      chain,
+      fresh.filter(({ slot }) => slot > since),
+    );
     const entries = fresh.map(({ signature, slot }) => {
       const nonces = named.get(signature) ?? [];
       return { signature, slot, listed_after: listedAfter, nonces, urgent: nonces.length > 0, due_at: deps.now() };

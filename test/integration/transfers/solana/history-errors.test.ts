@@ -1,5 +1,7 @@
+import { randomBytes } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { expect, test } from "vitest";
+import { encodeBase58 } from "../../../../chains/solana/base58.ts";
 import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
 import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { isCaughtUp } from "../../../support/is-caught-up.ts";
@@ -77,48 +79,97 @@ test("an endpoint that has forgotten where the last listing ended duplicates not
   expect(before.filter(({ transfer_id }) => transfer_id !== null)).toHaveLength(1);
 });
 
-test("a payment that an unreadable transaction names does not expire, others do, and it is paid once it can be read", async () => {
-  const poor = await startAlteringProxy({ target: solana.url });
-  const some = await startFixture([poor.url, poor.url]);
+const refusal = new RpcRefusal({ code: -32_603, message: "internal" });
+
+/** Makes two payments that end in 45 seconds. Returns the key that a memo names the first one by. */
+async function makeTwoPayments(some: SolanaMerchantFixture) {
   const expiresAt = new Date(Date.now() + 45_000);
-  const [paid, unpaid] = [await some.create(100n, { expiresAt }), await some.create(100n, { expiresAt })];
-  for (const paymentId of [paid, unpaid]) await some.offer(paymentId, buyer);
+  const [named, other] = [await some.create(100n, { expiresAt }), await some.create(100n, { expiresAt })];
+  for (const paymentId of [named, other]) await some.offer(paymentId, buyer);
   const { authorization_nonce: memo } = await some.db
     .selectFrom("payment_option")
     .select("authorization_nonce")
-    .where("payment_id", "=", paid)
+    .where("payment_id", "=", named)
     .executeTakeFirstOrThrow();
-  const transfer = { from: buyer, to: treasuryOf(some), amount: 1_000_000n, memo };
-  await waitFinalized(solana, await sendTokens(solana, transfer));
-  expect(Date.now()).toBeLessThan(expiresAt.getTime());
-  const refusal = new RpcRefusal({ code: -32_603, message: "internal" });
-  poor.alter((method, _params, result) => (method === "getTransaction" ? refusal : result));
-  const attemptsMade = async () => (await entries(some))[0]?.attempts_made ?? 0;
-  while ((await attemptsMade()) < 8) {
-    await some.readHistory().catch(() => undefined);
-    some.clock.advance(60_000);
-  }
   const isExpired = async (paymentId: string) => {
     await some.watch().catch(() => undefined);
     return (await expirePayment(some.deps, paymentId)).decided;
   };
-  await waitFor(() => isExpired(unpaid), { within: 90_000 });
-  expect(await isExpired(paid)).toBe(false);
-  poor.alter(undefined);
-  some.clock.advance(60_000);
-  await some.watchUntilState(paid, "succeeded");
-  expect((await some.status(unpaid)).state).toBe("expired");
+  return { named, other, memo, expiresAt, isExpired };
+}
+
+/** Reads the only entry until it counts as unreadable. */
+async function readEightTimes(some: SolanaMerchantFixture): Promise<void> {
+  while (((await entries(some))[0]?.attempts_made ?? 0) < 8) {
+    await some.readHistory().catch(() => undefined);
+    some.clock.advance(60_000);
+  }
+}
+
+test.each([
+  { what: "errors", result: refusal },
+  { what: "nothing", result: null },
+])(
+  "a payment that a transaction names for which endpoints return $what does not expire, others do, and it is paid once it can be read",
+  async ({ result: unreadable }) => {
+    const poor = await startAlteringProxy({ target: solana.url });
+    const some = await startFixture([poor.url, poor.url]);
+    const { named: paid, other: unpaid, memo, expiresAt, isExpired } = await makeTwoPayments(some);
+    const transfer = { from: buyer, to: treasuryOf(some), amount: 1_000_000n, memo };
+    await waitFinalized(solana, await sendTokens(solana, transfer));
+    expect(Date.now()).toBeLessThan(expiresAt.getTime());
+    poor.alter((method, _params, result) => (method === "getTransaction" ? unreadable : result));
+    await readEightTimes(some);
+    await waitFor(() => isExpired(unpaid), { within: 90_000 });
+    expect(await isExpired(paid)).toBe(false);
+    poor.alter(undefined);
+    some.clock.advance(60_000);
+    await some.watchUntilState(paid, "succeeded");
+    expect((await some.status(unpaid)).state).toBe("expired");
+  },
+);
+
+test("a payment that a transaction names expires when two endpoints have never seen the transaction that one has listed", async () => {
+  const liar = await startAlteringProxy({ target: solana.url });
+  const some = await startFixture([liar.url, solana.url]);
+  const { named, other, memo, isExpired } = await makeTwoPayments(some);
+  const cursor = () => some.db.selectFrom("account_cursor").selectAll().executeTakeFirstOrThrow();
+  const slot = Number((await cursor()).listed_slot) + 1;
+  const invent = (at: number) => ({
+    signature: encodeBase58(randomBytes(64)),
+    slot: at,
+    err: null,
+    memo: `[66] ${memo}`,
+  });
+  // No endpoint of a real cluster may go back to the second slot.
+  const invented = [invent(slot), invent(1)];
+  liar.alter((method, _params, result) =>
+    method === "getSignaturesForAddress" ? [...invented, ...(result as object[])] : result,
+  );
+  await some.readHistory();
+  liar.alter(undefined);
+  const listed = (await entries(some)).map((one) => [Number(one.slot), one.urgent, one.nonces.length]);
+  expect(listed.toSorted()).toEqual([
+    [1, false, 0],
+    [slot, true, 1],
+  ]);
+  await some.db.deleteFrom("history_entry").where("slot", "=", 1).execute();
+  await readEightTimes(some);
+  expect(await entries(some)).toMatchObject([{ urgent: false, nonces: [] }]);
+  expect(some.lines.join("")).toContain("has listed a transaction that does not exist");
+  await waitFor(() => isExpired(other), { within: 90_000 });
+  expect(await isExpired(named)).toBe(true);
 });
 
 test("an attempt to read a transaction does not count while no endpoint answers any call", async () => {
   const away = await startAlteringProxy({ target: solana.url });
   const some = await startFixture([away.url, away.url]);
   await waitFinalized(solana, ...(await sendDust(solana, treasuryOf(some), 1)));
-  const refusal = new RpcRefusal({ code: 0, message: "" }, 503);
-  away.alter((method, _params, result) => (method === "getTransaction" ? refusal : result));
+  const silence = new RpcRefusal({ code: 0, message: "" }, 503);
+  away.alter((method, _params, result) => (method === "getTransaction" ? silence : result));
   await expect(some.readHistory()).rejects.toMatchObject({ code: "rpc_unreachable" });
   expect(await entries(some)).toMatchObject([{ attempts_made: 1 }]);
-  away.alter(() => refusal);
+  away.alter(() => silence);
   some.clock.advance(5_000);
   const [before] = await entries(some);
   await expect(some.readHistory()).rejects.toMatchObject({ code: "rpc_unreachable" });
