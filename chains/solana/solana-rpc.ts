@@ -37,8 +37,15 @@ export type SolanaRpc = {
    * endpoint takes no batches or refuses this one, or when no budget has room for all calls at once.
    */
   queryTogether(method: string, all: readonly (readonly unknown[])[]): Promise<CallOutcome[]>;
-  /** Sends a request to every endpoint that is not suspended, and returns the answers in order. Never throws. */
-  queryAvailable<T>(method: string, question: Question<T>): Promise<{ by: string; answer: T }[]>;
+  /**
+   * Sends a request to every endpoint that is not suspended and whose name satisfies `isAsked`, and returns the answers in order.
+   * The question gets the endpoint's name. Never throws.
+   */
+  queryAvailable<T>(
+    method: string,
+    question: (...args: [...Parameters<Question<T>>, by: string]) => Promise<T>,
+    isAsked?: (by: string) => boolean,
+  ): Promise<{ by: string; answer: T }[]>;
   /** Sends a request to every endpoint. Throws ChainError `rpc_unreachable` unless at least two answer. */
   queryAll<T>(method: string, question: Question<T>): Promise<T[]>;
 };
@@ -103,12 +110,13 @@ export function openEndpoints(
         `${network.chain} ${method}`,
         all.length,
       ),
-    async queryAvailable(method, question) {
-      const available = failover.endpoints.filter((endpoint) => !endpoint.isSuspended());
+    async queryAvailable(method, question, isAsked = () => true) {
+      const available = failover.endpoints.filter((endpoint) => !endpoint.isSuspended() && isAsked(endpoint.name));
       const results = await Promise.allSettled(
         available.map(async (endpoint) => {
-          const answer = await endpoint.requestOrSuspend(method, toQuery(question));
-          return { by: endpoint.name, answer };
+          const { name: by } = endpoint;
+          const query = toQuery((connection, call) => question(connection, call, by));
+          return { by, answer: await endpoint.requestOrSuspend(method, query) };
         }),
       );
       return results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));

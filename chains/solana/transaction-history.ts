@@ -39,9 +39,9 @@ export async function listSignatures(chain: SolanaChain, args: PageArgs): Promis
 export type EndpointPage = { by: string; page: readonly ListedTransaction[] };
 
 /**
- * Returns a page as `listSignatures` does, from each endpoint whose page satisfies `isUsable`. `answered` counts the endpoints that
- * answered, those that have not reached slot `atSlot` included. When all of them list nothing, returns the empty pages of those
- * of whose history's first slot `isEnd` says that it is the end. Throws ChainError, `history_short` if no page is usable.
+ * Returns a page as `listSignatures` does, from each endpoint whose page satisfies `isUsable`, and from each one that lists nothing, on
+ * the first page or like all others, and of whose history's first slot `isEnd` says that it is the end. `answered` counts the endpoints
+ * that answered, those that have not reached slot `atSlot` included. Throws ChainError, `history_short` if no page counts.
  */
 export async function findSignatures(
   chain: SolanaChain,
@@ -54,27 +54,54 @@ export async function findSignatures(
     const page = await listSignatures(chain, args);
     if (isUsable(page)) return { pages: [{ by: "", page }], answered: 1 };
   }
-  const pages = shown.filter(({ page }) => isUsable(page));
-  if (pages.length > 0) return { pages, answered };
-  if (shown.every(({ page }) => page.length === 0)) {
-    // Read after the pages: blocks that are deleted in between count as missing.
-    const begins = await chain.rpc.queryAvailable("getFirstAvailableBlock", (_connection, call) => askFirstSlot(call));
-    const ended = shown.filter(({ by }) => begins.some((one) => one.by === by && isEnd(one.answer)));
-    if (ended.length > 0) return { pages: ended, answered };
-  }
-  throw new ChainError("history_short", { detail: `${args.account} on ${chain.chain}` });
+  const usable = shown.filter(({ page }) => isUsable(page));
+  const empty = shown.filter(({ page }) => page.length === 0 && !isUsable(page));
+  // An endpoint also lists nothing before a transaction that it does not know, which another one may have listed.
+  const areEnds = args.before === undefined || empty.length === shown.length;
+  const pages = [...usable, ...(areEnds ? await keepEnded(chain, empty, isEnd) : [])];
+  if (pages.length === 0) throw new ChainError("history_short", { detail: `${args.account} on ${chain.chain}` });
+  return { pages, answered };
 }
 
-/** Returns a page as `listSignatures` does, from each endpoint that has reached slot `atSlot`. Never throws. */
+/** Returns the pages of the endpoints of whose history's first slot `isEnd` says that it is the end. */
+async function keepEnded(
+  chain: SolanaChain,
+  pages: readonly EndpointPage[],
+  isEnd: (firstSlot: number) => boolean,
+): Promise<readonly EndpointPage[]> {
+  if (pages.length === 0) return [];
+  // Read after the pages: blocks that are deleted in between count as missing.
+  const begins = await chain.rpc.queryAvailable(
+    "getFirstAvailableBlock",
+    (_connection, call) => askFirstSlot(call),
+    (by) => pages.some((page) => page.by === by),
+  );
+  return pages.filter(({ by }) => begins.some((one) => one.by === by && isEnd(one.answer)));
+}
+
+/**
+ * Where the listing of an account continues at each endpoint: before a signature, which has this slot. It is null at an endpoint whose
+ * list has ended; one that is missing begins with the newest transaction.
+ */
+export type EndpointPlaces = { readonly [endpoint: string]: { before: string; slot: number } | null };
+
+/**
+ * Returns a page as `listSignatures` does, from each endpoint that has reached slot `atSlot`. Each continues at its own place, and
+ * one whose list has ended is not asked. Never throws.
+ */
 export async function listSignaturesOfEach(
   chain: SolanaChain,
   args: PageArgs,
+  places: EndpointPlaces = {},
 ): Promise<{ shown: readonly EndpointPage[]; answered: number }> {
-  const answers = await chain.rpc.queryAvailable("getSignaturesForAddress", (_connection, call) =>
-    askSignatures(call, args).catch((error: unknown) => {
-      if (isSlotNotReached(error)) return undefined;
-      throw error;
-    }),
+  const answers = await chain.rpc.queryAvailable(
+    "getSignaturesForAddress",
+    (_connection, call, by) =>
+      askSignatures(call, { ...args, before: places[by]?.before ?? args.before }).catch((error: unknown) => {
+        if (isSlotNotReached(error)) return undefined;
+        throw error;
+      }),
+    (by) => places[by] !== null,
   );
   const shown = answers.flatMap(({ by, answer }) => (answer ? [{ by, page: answer }] : []));
   return { shown, answered: answers.length };
