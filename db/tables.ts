@@ -19,6 +19,7 @@ export type {
   Listing,
   Mode,
   Purpose,
+  RelistPlaces,
   Verification,
 } from "./tables/column-types.ts";
 export type { RetainedRelation } from "./tables/retention-tables.ts";

@@ -1,5 +1,5 @@
 import { type Expression, type Selectable, sql, type UpdateObject } from "kysely";
-import type { Db, Listing, Tables } from "../tables.ts";
+import type { Db, Listing, RelistPlaces, Tables } from "../tables.ts";
 
 export type AccountCursor = Selectable<Tables["account_cursor"]>;
 /** A lease on an account's history. Writes of an owner without the lease match no row. */
@@ -27,6 +27,7 @@ export async function ensureAccountCursor(
       listing: null,
       relist_slot: null,
       relist_before: null,
+      relist_at: null,
       read_at: null,
       read_slot: null,
       urgent_read_slot: null,
@@ -58,13 +59,13 @@ export async function releaseAccount(db: Db, held: HeldAccount): Promise<void> {
 }
 
 /**
- * A listing in progress, or a complete one. `relisted` is a listing of what only one endpoint has listed: where it continues, or
- * undefined at its end.
+ * A listing in progress, or a complete one. `relisted` is a listing of what only one endpoint has listed: where it continues at each
+ * endpoint, or undefined at its end.
  */
 export type ListingProgress =
   | { listing: Listing }
   | { complete: CompleteListing }
-  | { relisted: { slot: number; before: string | undefined } };
+  | { relisted: { slot: number; places: RelistPlaces | undefined } };
 
 /**
  * A complete listing: the newest transaction that it found and one of an earlier slot (undefined where it found none), and when it
@@ -81,11 +82,11 @@ type CompleteListing = {
 export async function storeListing(db: Db, held: HeldAccount, progress: ListingProgress): Promise<boolean> {
   if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) });
   if ("relisted" in progress) {
-    const { slot, before } = progress.relisted;
+    const { slot, places } = progress.relisted;
     // The operator may have set another slot meanwhile.
     const isSame = sql<boolean>`relist_slot = ${slot}`;
-    if (before !== undefined) return update(db, held, { relist_before: before }, isSame);
-    return update(db, held, { relist_slot: null, relist_before: null }, isSame);
+    if (places !== undefined) return update(db, held, { relist_before: JSON.stringify(places) }, isSame);
+    return update(db, held, { relist_slot: null, relist_before: null, relist_at: null }, isSame);
   }
   const { newest, until, began, alone } = progress.complete;
   const place = newest && { signature: newest.signature, slot: newest.slot };
@@ -95,6 +96,7 @@ export async function storeListing(db: Db, held: HeldAccount, progress: ListingP
   const relist = alone && {
     relist_slot: sql<number>`least(relist_slot, coalesce(listed_slot, slot, 0))`,
     relist_before: null,
+    relist_at: sql<Date | null>`case when relist_slot is null then listed_at else relist_at end`,
   };
   return update(db, held, { ...place, ...end, ...reached, ...relist, listing: null });
 }

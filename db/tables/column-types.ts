@@ -70,3 +70,6 @@ export type Listing = {
   before: string;
   agreed: boolean;
 };
+
+/** Where the listing of an account continues at each endpoint (by its name): before a signature, which has this slot; null at its end. */
+export type RelistPlaces = { readonly [endpoint: string]: { before: string; slot: number } | null };

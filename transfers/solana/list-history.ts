@@ -93,7 +93,7 @@ function cutKnown(page: EndpointPage["page"], signature: string | null): Omit<Li
 }
 
 /** Returns the transaction before which lists continue: the newest one that ends a part. Returns undefined when all lists have ended. */
-export function findNext(parts: readonly ListPart[]): ListedTransaction | undefined {
+function findNext(parts: readonly ListPart[]): ListedTransaction | undefined {
   const ends = parts.flatMap(({ fresh, isEnd }) => (isEnd ? [] : fresh.slice(-1)));
   return ends.toSorted((one, other) => other.slot - one.slot)[0];
 }

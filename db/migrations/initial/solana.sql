@@ -2,7 +2,8 @@
 
 -- How far the history of an account has been listed and read. `signature` is the newest one of the last complete listing;
 -- `listing` is a listing in progress. Only one endpoint has listed what came after `relist_slot`: it is listed again when
--- two of them answer, from the newest transaction backwards, next before `relist_before`.
+-- two of them answer, from the newest transaction backwards, at each endpoint next before the signature in `relist_before`. What
+-- was final at `relist_at` came before that slot.
 create table account_cursor (
   chain text not null,
   account text not null,
@@ -13,7 +14,8 @@ create table account_cursor (
   listed_slot bigint,
   listing jsonb,
   relist_slot bigint,
-  relist_before text,
+  relist_before jsonb,
+  relist_at timestamptz,
   read_at timestamptz,
   read_slot bigint,
   urgent_read_slot bigint,

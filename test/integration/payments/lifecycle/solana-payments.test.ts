@@ -97,7 +97,7 @@ test("a restored database finds a lost payout in the treasury's history and does
     .where("settlement_id", "=", id)
     .execute();
   await db.updateTable("settlement").set({ state: "paying", paid_at: null }).where("id", "=", id).execute();
-  for (const { account, listing: _listing, ...place } of cursors)
+  for (const { account, listing: _listing, relist_before: _places, ...place } of cursors)
     await db
       .updateTable("account_cursor")
       .set({ ...place, listing: null })

@@ -1,5 +1,9 @@
+import { randomBytes } from "node:crypto";
+import { PublicKey } from "@solana/web3.js";
 import { expect, test } from "vitest";
+import { encodeBase58 } from "../../../../chains/solana/base58.ts";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { makeListedFixture, payUnsolicited, waitFinalized } from "../../../support/solana-history.ts";
 import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { fundSolanaBuyer, sendDust, startTestSolana } from "../../../support/test-solana.ts";
@@ -32,6 +36,12 @@ async function sendFinal(some: SolanaMerchantFixture, count: number): Promise<st
   return signatures;
 }
 
+async function listAll({ chain }: SolanaMerchantFixture) {
+  const [token] = chain.tokens.values();
+  const account = new PublicKey(token?.treasuryAccount ?? "");
+  return solana.client.connection.getSignaturesForAddress(account, {}, "finalized");
+}
+
 /** Moves the cluster on, so that listings count the transactions so far as listed. */
 async function moveOn(some: SolanaMerchantFixture): Promise<void> {
   await solana.knobs.jump(20);
@@ -59,11 +69,7 @@ test("a deposit that the first endpoint leaves out of one list succeeds, and the
   const before = await sendFinal(some, 1);
   const paymentId = await payUnsolicited(solana, some, await fundSolanaBuyer(solana));
   const after = await sendFinal(some, 2);
-  const { connection } = solana.client;
-  const [token] = some.chain.tokens.values();
-  if (!token) throw new Error("there is no token");
-  const { PublicKey } = await import("@solana/web3.js");
-  const all = await connection.getSignaturesForAddress(new PublicKey(token.treasuryAccount), {}, "finalized");
+  const all = await listAll(some);
   const known = [...before, ...after];
   const paid = all.find(({ signature }) => !known.includes(signature))?.signature ?? "";
   first.alter(leaveOut([paid]));
@@ -93,6 +99,75 @@ test("what an endpoint leaves out while the other one does not answer is listed 
   await moveOn(some);
   expect(await observed(some)).toContain(lost);
   expect(await cursorOf(some)).toMatchObject({ relist_slot: null, relist_before: null });
+});
+
+/** Makes the first endpoint leave one transaction out of a listing for which the second one does not answer. Returns it and the other ones. */
+async function loseOne({ some, first, second }: Awaited<ReturnType<typeof startFixture>>) {
+  await moveOn(some);
+  // One by one, so that pages have an order, and listings end at a known transaction.
+  const [lost = ""] = await sendFinal(some, 1);
+  for (let count = 0; count < 3; count += 1) await sendFinal(some, 1);
+  first.alter(leaveOut([lost]));
+  second.alter(isRefused);
+  for (let count = 0; count < 2; count += 1) await moveOn(some);
+  expect(await cursorOf(some)).toMatchObject({ relist_slot: expect.any(Number), until_signature: expect.any(String) });
+  expect(await observed(some)).not.toContain(lost);
+  return { lost, others: (await listAll(some)).filter(({ signature }) => signature !== lost) };
+}
+
+/** Returns true for a call that lists the history again: new transactions are listed `until` a known one. */
+const isAgain = (method: string, [_account, bounds]: unknown[]) =>
+  method === "getSignaturesForAddress" && (bounds as { until?: string }).until === undefined;
+const beforeOf = ([_account, bounds]: unknown[]) => (bounds as { before?: string }).before;
+
+test("an endpoint that ends its page at a transaction that does not exist does not end what the other one lists again", async () => {
+  const fixture = await startFixture();
+  const { some, first: liar, second: honest } = fixture;
+  const { lost, others } = await loseOne(fixture);
+  const invented = { ...others[0], signature: encodeBase58(randomBytes(64)) };
+  liar.alter((method, params, result) => {
+    if (!isAgain(method, params)) return result;
+    return beforeOf(params) === undefined ? [invented] : others;
+  });
+  honest.alter((method, params, result) => {
+    if (!isAgain(method, params)) return result;
+    return beforeOf(params) === invented.signature ? [] : (result as unknown[]).slice(0, 2);
+  });
+  for (let count = 0; count < 3; count += 1) await moveOn(some);
+  expect(await observed(some)).toContain(lost);
+  expect(await cursorOf(some)).toMatchObject({ relist_slot: null, relist_before: null, relist_at: null });
+});
+
+test("an endpoint that lists nothing again does not end what the other one lists again", async () => {
+  const fixture = await startFixture();
+  const { some, first, second } = fixture;
+  const { lost } = await loseOne(fixture);
+  first.alter((method, params, result) => (isAgain(method, params) ? [] : result));
+  second.alter(undefined);
+  await moveOn(some);
+  expect(await observed(some)).toContain(lost);
+  expect(some.lines.join("")).toContain("does not list the treasury's history again");
+  expect((await cursorOf(some)).relist_slot).toBeNull();
+});
+
+test("what is listed again and not read yet holds no payout of a process that began before it was sent", async () => {
+  const fixture = await startFixture();
+  const { some, first, second } = fixture;
+  const { lost } = await loseOne(fixture);
+  for (const endpoint of [first, second])
+    endpoint.alter((method, [signature], result) =>
+      method === "getTransaction" && signature === lost ? null : result,
+    );
+  await moveOn(some);
+  const entries = await some.db.selectFrom("history_entry").select("signature").execute();
+  expect(entries).toEqual([{ signature: lost }]);
+  const isRead = async ({ deps }: Pick<SolanaMerchantFixture, "deps">) => {
+    await moveOn(some);
+    await some.watchOnly();
+    return isCaughtUp(deps, solana.id);
+  };
+  await waitFor(() => isRead(some), { within: 20_000 });
+  expect(await isRead(await some.anotherProcess())).toBe(false);
 });
 
 test("a listing waits half a minute for an endpoint that lags, and reads meanwhile what the other one lists", async () => {
@@ -127,7 +202,7 @@ test("the operator has the history listed again from a slot, and what was read i
   for (const endpoint of [first, second]) endpoint.alter(countReads);
   await moveOn(some);
   expect((await observed(some)).toSorted()).toEqual(kept.toSorted());
-  await some.db.updateTable("account_cursor").set({ relist_slot: 1, relist_before: null }).execute();
+  await some.db.updateTable("account_cursor").set({ relist_slot: 1, relist_before: null, relist_at: null }).execute();
   await moveOn(some);
   expect((await observed(some)).toSorted()).toEqual([...kept, ...lost].toSorted());
   expect(reads).toBe(1);
