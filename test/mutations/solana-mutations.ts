@@ -255,6 +255,12 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/solana/omitted-entries.test.ts"],
     mutations: [
       {
+        name: "a transaction that an endpoint lists with a slot from before its history holds what it names for ever",
+        find: "fresh.filter(({ slot }) => slot > since)",
+        replace: "fresh.filter(({ slot }) => slot > since || since >= 0)",
+        tests: ["test/integration/transfers/solana/history-errors.test.ts"],
+      },
+      {
         name: "a transaction that is listed again is read again",
         find: "!own.has(signature) && !observed.has(signature)",
         replace: "!own.has(signature)",
@@ -532,8 +538,20 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "what one endpoint lists does not count when another one lists nothing",
-        find: "if (pages.length > 0) return { pages, answered };",
-        replace: "",
+        find: "const pages = [...usable, ...(areEnds ? await keepEnded(chain, empty, isEnd) : [])];",
+        replace: "const pages = empty.length > 0 ? await keepEnded(chain, empty, isEnd) : usable;",
+      },
+      {
+        name: "an endpoint whose history begins before the last listing does not count when another one lists more",
+        find: "const pages = [...usable, ...(areEnds ? await keepEnded(chain, empty, isEnd) : [])];",
+        replace: "const pages = usable.length > 0 ? usable : await keepEnded(chain, empty, isEnd);",
+        tests: ["test/integration/transfers/solana/awaited-listings.test.ts"],
+      },
+      {
+        name: "an endpoint continues a listing before a transaction that only another one has listed",
+        find: "before: places[by]?.before ?? args.before",
+        replace: "before: Object.values(places).find((place) => place)?.before ?? (by && args.before)",
+        tests: ["test/integration/transfers/solana/omitted-entries.test.ts"],
       },
     ],
   },
@@ -595,6 +613,44 @@ export const solanaMutations: readonly MutationGroup[] = [
         find: "began: isAwaited ? undefined : began",
         replace: "began",
         tests: ["test/integration/transfers/solana/omitted-entries.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/list-agreement.ts",
+    tests: ["test/integration/transfers/solana/awaited-listings.test.ts"],
+    mutations: [
+      {
+        name: "an account whose listings agree ends the wait of another account of the cluster",
+        find: "    accounts.delete(account);",
+        replace: "    accounts.clear();",
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/relist-history.ts",
+    tests: ["test/integration/transfers/solana/omitted-entries.test.ts"],
+    mutations: [
+      {
+        name: "one endpoint ends what another one lists again",
+        find: "parts.every(({ isEnd }) => isEnd)",
+        replace: "parts.some(({ isEnd }) => isEnd)",
+      },
+      {
+        name: "what is listed again delays payouts of every process",
+        find: "const { relist_slot: slot, relist_at: listedAfter } = cursor;",
+        replace: "const { relist_slot: slot } = cursor;\n  const listedAfter = null;",
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/invented-entries.ts",
+    tests: ["test/integration/transfers/solana/history-errors.test.ts"],
+    mutations: [
+      {
+        name: "a payment expires although a transaction that names it exists and cannot be read",
+        find: "if (!never.has(signature)) return;",
+        replace: "void never;",
       },
     ],
   },
