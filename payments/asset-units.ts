@@ -1,8 +1,8 @@
 import { type AssetUnit, listAssetUnits } from "../db/queries/asset-units.ts";
 import type { Db } from "../db/tables.ts";
 
-/** Time after which an asset that was not found is searched again, milliseconds. */
-const SEARCH_AGAIN_MS = 10_000;
+/** Interval between two reads for an asset that was not found, milliseconds. */
+const RETRY_MS = 10_000;
 
 /** The units of assets that this process's networks file may lack, as workers have reported them. */
 export type AssetUnits = {
@@ -34,7 +34,7 @@ export function createAssetUnits(db: Db, monotonic = () => performance.now()): A
   return {
     async find(asset) {
       const known = units?.get(asset);
-      if (known || monotonic() - (searchedAt.get(asset) ?? Number.NEGATIVE_INFINITY) < SEARCH_AGAIN_MS) return known;
+      if (known || monotonic() - (searchedAt.get(asset) ?? Number.NEGATIVE_INFINITY) < RETRY_MS) return known;
       const found = (await read()).get(asset);
       if (!found) searchedAt.set(asset, monotonic());
       return found;

@@ -51,7 +51,7 @@ export const amountMutations: readonly MutationGroup[] = [
       },
       {
         name: "every amount of an asset that no worker has reported costs a statement",
-        find: "< SEARCH_AGAIN_MS) return known;",
+        find: "< RETRY_MS) return known;",
         replace: "< 0) return known;",
       },
     ],
