@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Db } from "../tables.ts";
 import { deducted, owed } from "./settlement-deductions.ts";
 
@@ -19,19 +19,28 @@ export async function relinkPayments(db: Db, { from, to }: { from: string; to: s
   await db.updateTable("payment").set({ settlement_id: to }).where("settlement_id", "=", from).execute();
 }
 
+type Relinked = { from: string; to: string; paid: bigint };
+
 /**
  * Links payments of one settlement to another one: those that were booked last, from the one on that `paid` (minor units) does not
  * cover in full.
  */
-export async function relinkUnpaid(db: Db, args: { from: string; to: string; paid: bigint }): Promise<void> {
+export async function relinkUnpaid(db: Db, args: Relinked): Promise<void> {
+  await relinkWhere(db, args, sql`share.total > ${args.paid}`);
+}
+
+/** Links the other payments of the settlement instead: those that were booked first, and that `paid` covers in full. */
+export async function relinkPaid(db: Db, args: Relinked): Promise<void> {
+  await relinkWhere(db, args, sql`share.total <= ${args.paid}`);
+}
+
+async function relinkWhere(db: Db, { from, to }: Relinked, which: RawBuilder<unknown>): Promise<void> {
   await sql`
     with share as (
       select p.id, sum(${owed} - ${deducted}) over (order by (
         select min(e.id) from event e where e.subject = p.id and e.machine = 'payment' and e.to_state = 'succeeded'
       ), p.id) as total
-      from payment p where p.settlement_id = ${args.from}
+      from payment p where p.settlement_id = ${from}
     )
-    update payment set settlement_id = ${args.to} from share where payment.id = share.id and share.total > ${args.paid}`.execute(
-    db,
-  );
+    update payment set settlement_id = ${to} from share where payment.id = share.id and ${which}`.execute(db);
 }

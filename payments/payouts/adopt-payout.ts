@@ -3,7 +3,7 @@ import { creditMerchants, debitMerchant, type Entry, insertGroups } from "../../
 import type { ObservationRow } from "../../db/queries/observations.ts";
 import { wakeSettlements } from "../../db/queries/payout-queue.ts";
 import { findRefund, type RefundRow, recordReceiver } from "../../db/queries/refunds.ts";
-import { relinkPayments } from "../../db/queries/settlement-links.ts";
+import { relinkPaid, relinkPayments } from "../../db/queries/settlement-links.ts";
 import {
   chooseNotBegun,
   findSettlement,
@@ -96,7 +96,8 @@ async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, mor
   let left = more;
   for (const one of await lockCovering(db, { merchantId, asset, own: null, amount: more })) {
     const taken = await deductFromSettlement(db, one, left, at);
-    if (taken > 0n && taken === one.amount) await relinkPayments(db, { from: one.id, to: id });
+    if (taken === one.amount) await relinkPayments(db, { from: one.id, to: id });
+    else if (taken > 0n) await relinkPaid(db, { from: one.id, to: id, paid: taken });
     left -= taken;
   }
   const covered = more - left;

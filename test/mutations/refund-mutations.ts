@@ -150,6 +150,11 @@ export const refundMutations: readonly MutationGroup[] = [
         replace: "0n",
       },
       {
+        name: "payments that an adopted payout has paid are reported as paid out with a later one",
+        find: "else if (taken > 0n) await relinkPaid(",
+        replace: "else if (false) await relinkPaid(",
+      },
+      {
         name: "the surplus of a payout over the payable amount is not booked",
         find: "const amount = rest > 0n ? movement.amount : transfer.amount;\n    await bookOverpaid(",
         replace: "const amount = rest > 0n ? movement.amount : transfer.amount;\n    if (false) await bookOverpaid(",

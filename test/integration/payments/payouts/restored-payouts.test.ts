@@ -157,6 +157,39 @@ test("payments that one lost payout covered are not paid again by single payouts
   await expectReconciled(restored, chain);
 });
 
+test("payments of a settlement that a lost payout covered in part are reported with that payout, as far as it paid them in full", async () => {
+  const chain = await startChain();
+  const first = await makeMerchantFixture(chain);
+  const { merchantId, destination } = first;
+  const one = await first.pay(await fundBuyer(chain), 100n);
+  await accumulatePayouts(first, { ms: 600_000 });
+  const two = await first.pay(await fundBuyer(chain), 30n);
+  const three = await first.pay(await fundBuyer(chain), 200n);
+
+  const restored = await restoreDatabase(first, chain, async (lost) => {
+    // The lost database grouped the payments in another way, and paid two units under the first number.
+    const [settlement] = await settlementsOf(lost, merchantId);
+    const id = settlement?.id ?? "";
+    await lost.db
+      .updateTable("settlement")
+      .set({ amount: 2n * UNIT })
+      .where("id", "=", id)
+      .execute();
+    expect(await lost.settle(id)).toEqual(["begun"]);
+    await lost.relay();
+  });
+  await payOut(restored, merchantId);
+  expect(await usdcBalance(chain, destination)).toBe(3_300_000n);
+  expect(await settlementsOf(restored, merchantId)).toMatchObject([
+    { number: 1, amount: 2n * UNIT, state: "paid" },
+    { number: 2, amount: 1_300_000n, state: "paid" },
+  ]);
+  const numbers = [one, two, three].map(async (id) => (await restored.settlementOf(id)).number);
+  // Both payouts have paid the third payment, and it is reported with the one that completed it.
+  expect(await Promise.all(numbers)).toEqual([1, 1, 2]);
+  await expectReconciled(restored, chain);
+});
+
 test("a restored database adopts a lost payout to an earlier destination that an operator had booked as a loss", async () => {
   const chain = await startChain();
   const first = await makeMerchantFixture(chain);
