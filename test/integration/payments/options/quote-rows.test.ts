@@ -168,9 +168,11 @@ test("a replaced quote whose chain was read two days late is deleted by the dail
   await setPrice(121n);
   const newest = await offerOne(fixture, paymentId, buyer);
   await fixture.watch();
+  const readUpTo = (at: Date) => fixture.db.updateTable("chain_cursor").set({ chain_time: at }).execute();
+  await readUpTo(new Date(fixture.deps.now().getTime() - HOUR_MS));
   fixture.clock.advance(48 * HOUR_MS);
   expect(await deleteLateQuotes(fixture.deps)).toBe(0);
-  await fixture.db.updateTable("chain_cursor").set({ chain_time: fixture.deps.now() }).execute();
+  await readUpTo(fixture.deps.now());
   // What the frequent cleanup reads does not grow with the quotes of past days.
   expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 0 });
   expect(await deleteLateQuotes(fixture.deps)).toBe(1);
