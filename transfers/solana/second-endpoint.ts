@@ -1,3 +1,4 @@
+import { listLackingSlot } from "../../chains/solana/lacking-slots.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import {
   type EndpointStatus,
@@ -24,7 +25,7 @@ const behindSince = new WeakMap<SolanaChain["rpc"], number>();
 /**
  * Returns the movements that a second endpoint shows as well, in the same slot and at the depth of the network's finality.
  * Skips an endpoint that does not answer or lags for too long, except for large movements (`agreementThreshold` in the networks file).
- * An endpoint that disagrees keeps a movement from being booked. The amount of a movement that we did not sign also depends
+ * An endpoint that disagrees keeps a movement from being booked, unless it has lost the slot (`keepDenials`). The amount of a movement that we did not sign also depends
  * on the endpoint, so a large one is read from two endpoints.
  */
 export async function keepAgreedMovements<M>(
@@ -44,8 +45,8 @@ export async function keepAgreedMovements<M>(
   for (const movement of movements) {
     const reported = reports.get(movement.hash) ?? [];
     const agreeing = reported.filter(({ status }) => status !== undefined && isSame(chain, status, movement));
-    const denying = reported.filter((report) => !agreeing.includes(report) && isDenial(report, movement));
-    for (const { by } of denying) deps.metrics.endpointDisagreements.inc({ chain: chain.chain, endpoint: by });
+    const others = reported.filter((report) => !agreeing.includes(report) && isDenial(report, movement));
+    const denying = await keepDenials(deps, chain, others, { ...movement, agreeing: agreeing.length });
     const isLarge = isLargeAmount(chain, findToken(chain, movement.token), movement.amount);
     const isAlone = agreeing.length < REQUIRED_ENDPOINTS && denying.length === 0;
     if (isAlone && reported.length >= REQUIRED_ENDPOINTS) isBehind = true;
@@ -73,7 +74,7 @@ export async function keepAgreedMovements<M>(
 /**
  * Returns transactions of ours with the statuses that may be applied. A final status ends the watching of a transaction, and
  * a failure its payment, so a second endpoint must show the same slot, depth and outcome. Otherwise the transaction gets a
- * lower depth and is read again: a success `confirmed`, a failure `processed`. A success does not wait for an endpoint that does
+ * lower depth and is read again (an endpoint that has lost the slot does not count, see `keepDenials`): a success `confirmed`, a failure `processed`. A success does not wait for an endpoint that does
  * not answer or lags for too long; a failure does. Makes one request to each endpoint, and none where there is only one.
  */
 export async function lowerUnagreed(
@@ -94,19 +95,42 @@ export async function lowerUnagreed(
     if (!status) continue;
     const reported = reports.get(row.hash) ?? [];
     const agreeing = reported.filter((one) => one.status && isSameOutcome(one.status, status));
-    const denying = reported.filter((one) => isOtherOutcome(one, status));
+    const others = reported.filter((one) => isOtherOutcome(one, status));
+    const denying = await keepDenials(deps, chain, others, { ...row, ...status, agreeing: agreeing.length });
     const isAlone = agreeing.length < REQUIRED_ENDPOINTS;
     if (isAlone && reported.length >= REQUIRED_ENDPOINTS && denying.length === 0) isBehind = true;
     const isOneEnough = reported.length < REQUIRED_ENDPOINTS || hasWaitedLongEnough(deps, chain);
     const isAccepted = !isAlone || (!status.error && agreeing.length > 0 && isOneEnough);
     if (denying.length === 0 && isAccepted) continue;
     unagreed.add(claim);
-    for (const { by } of denying) deps.metrics.endpointDisagreements.inc({ chain: chain.chain, endpoint: by });
     if (denying.length > 0)
       deps.log.error({ chain: chain.chain, tx: row.hash }, "endpoints disagree about how a transaction of ours ended");
   }
   if (!isBehind) behindSince.delete(chain.rpc);
   return tracked.map((one) => (unagreed.has(one) ? lower(one) : one));
+}
+
+/**
+ * Counts the endpoints that disagree about a transaction in a slot, and returns those whose word counts. An endpoint that has no block in
+ * the slot knows nothing of its transactions: where two others agree, they decide. One other endpoint does not suffice, because it
+ * could name a slot that the cluster has skipped.
+ */
+async function keepDenials(
+  deps: Pick<TransferDeps, "metrics" | "log">,
+  chain: SolanaChain,
+  denying: readonly EndpointStatus[],
+  { hash: tx, slot, agreeing }: { hash: string; slot: number; agreeing: number },
+): Promise<readonly EndpointStatus[]> {
+  for (const { by } of denying) deps.metrics.endpointDisagreements.inc({ chain: chain.chain, endpoint: by });
+  if (denying.length === 0 || agreeing < REQUIRED_ENDPOINTS) return denying;
+  const lacking = await listLackingSlot(chain, slot);
+  const kept = denying.filter(({ by, status }) => status !== undefined || !lacking.has(by));
+  if (kept.length < denying.length)
+    deps.log.warn(
+      { chain: chain.chain, tx, slot, endpoints: [...lacking] },
+      "an endpoint has lost a slot; two others decide",
+    );
+  return kept;
 }
 
 /** Returns true for a status that is final, and for a failure that is not recorded yet. */

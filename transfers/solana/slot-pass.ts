@@ -67,7 +67,7 @@ export async function runSlotPass(
   const tracked = await lowerUnagreed(
     deps,
     chain,
-    await readTrackedTransactions(deps, chain, rows),
+    await readTrackedTransactions(deps, chain, rows, { atEach: isFull }),
   );
   if (rows.some(({ state }) => state !== "included")) busy.add(chain);
   else busy.delete(chain);

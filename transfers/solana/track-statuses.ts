@@ -1,6 +1,6 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { calculateFee } from "../../chains/solana/priority-fees.ts";
-import { readStatuses, type SignatureStatus } from "../../chains/solana/signature-statuses.ts";
+import { readEndpointStatuses, readStatuses, type SignatureStatus } from "../../chains/solana/signature-statuses.ts";
 import { findTransferIndex } from "../../chains/solana/treasury-movements.ts";
 import { parseTransaction } from "../../chains/solana/wire-format.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
@@ -31,11 +31,15 @@ const RECENT_MS = 45_000;
 /** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
 
-/** Reads the statuses of transactions, 256 per call. Throws ChainError. */
+/**
+ * Reads the statuses of transactions, 256 per call. With `atEach`, also asks every endpoint about those that the answering one should know
+ * and does not: it may have lost their slots. Throws ChainError.
+ */
 export async function readTrackedTransactions(
   deps: TransferDeps,
   chain: SolanaChain,
   rows: readonly SolanaTransactionRow[],
+  { atEach = false }: { atEach?: boolean } = {},
 ): Promise<TrackedTransaction[]> {
   const isRecent = (row: SolanaTransactionRow) => deps.now().getTime() - row.created_at.getTime() < RECENT_MS;
   const [recent, old] = [rows.filter(isRecent), rows.filter((row) => !isRecent(row))];
@@ -45,7 +49,17 @@ export async function readTrackedTransactions(
     const { slot, statuses } = await readStatuses(chain, hashes, { history });
     return some.map((row, index) => ({ row, status: statuses[index], slot }));
   };
-  return (await Promise.all([ask(recent, false), ask(old, true)])).flat();
+  const tracked = (await Promise.all([ask(recent, false), ask(old, true)])).flat();
+  const isMissing = ({ row, status }: TrackedTransaction) => !status && (row.state === "included" || !isRecent(row));
+  const missing = atEach ? tracked.filter(isMissing) : [];
+  if (missing.length === 0) return tracked;
+  const hashes = missing.map(({ row }) => row.hash);
+  const reports = await readEndpointStatuses(chain, hashes);
+  return tracked.map((one) => {
+    const shown = (reports.get(one.row.hash) ?? []).filter(({ status }) => status);
+    const deepest = shown.find(({ status }) => status?.depth === "finalized") ?? shown[0];
+    return deepest ? { row: one.row, status: deepest.status, slot: deepest.slot } : one;
+  });
 }
 
 /** Returns true when a status is at the depth of the network's finality. */
