@@ -644,8 +644,33 @@ export const dbMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a landed Solana transaction is marked expired",
-        find: '.where("state", "in", ["signed", "broadcast", "accepted"])\n    .returning(["lane_id", "nonce"])',
-        replace: '.returning(["lane_id", "nonce"])',
+        find: '.where("state", "in", ["signed", "broadcast", "accepted"])\n    .where(\n',
+        replace: ".where(\n",
+      },
+      {
+        name: "a payout is given up while its transaction at a higher price may land",
+        find: "or twin.state in ('signed', 'broadcast', 'accepted') and twin.hash <> all(${args.hashes})))`,",
+        replace: "))`,",
+      },
+      {
+        name: "a payout is given up while its transaction at another price is in a slot",
+        find: "and (twin.state = 'included'\n            or twin.state in",
+        replace: "and (twin.state in",
+      },
+      {
+        name: "the other transactions of a final one with the same durable nonce stay in flight",
+        find: "update transaction t set state = 'replaced' from finished f",
+        replace: "update transaction t set state = t.state from finished f",
+      },
+      {
+        name: "an included Solana transaction can be replaced",
+        find: '.where("replacement", "=", replacement)\n    .where("state", "in", ["signed", "broadcast", "accepted"])',
+        replace: '.where("replacement", "=", replacement)',
+      },
+      {
+        name: "an included transaction is not compared with those that have its durable nonce",
+        find: 'eb("state", "=", "included").and("nonce_account", "is not", null).and(hasWaitingTwin),',
+        replace: "",
       },
       {
         name: "a durable nonce is used again before its transaction is final",

@@ -2,6 +2,8 @@
 import type { MutationGroup } from "./mutation.ts";
 
 const compare = ["test/unit/chains/solana/compare-transaction.test.ts"];
+const raisedFees = ["test/integration/transfers/solana/raise-fees.test.ts"];
+const lostSlots = ["test/integration/transfers/solana/lost-slots.test.ts"];
 const closings = ["test/integration/signer/marker-closings-solana.test.ts"];
 
 /** Mutations of transfers on Solana, and of the comparison of a signed transaction with the requested one. */
@@ -442,6 +444,68 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "one endpoint's word about a failure is enough while the other one does not answer",
         find: "(!status.error && agreeing.length > 0 && isOneEnough)",
         replace: "(agreeing.length > 0 && isOneEnough)",
+      },
+      {
+        name: "an endpoint that has lost a slot keeps its payments from being booked",
+        find: "if (denying.length === 0 || agreeing < REQUIRED_ENDPOINTS) return denying;",
+        replace: "if (denying.length >= 0) return denying;",
+        tests: lostSlots,
+      },
+      {
+        name: "one endpoint decides about a slot that the other one has lost",
+        find: "if (denying.length === 0 || agreeing < REQUIRED_ENDPOINTS) return denying;",
+        replace: "if (denying.length === 0) return denying;",
+        tests: lostSlots,
+      },
+      {
+        name: "an endpoint that has the block without the transaction is outvoted",
+        find: "status !== undefined || !lacking.has(by)",
+        replace: "status !== undefined",
+        tests: lostSlots,
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/raise-fees.ts",
+    tests: raisedFees,
+    mutations: [
+      {
+        name: "a payout of a relayer without money is signed again at each higher price",
+        find: "if (!outcome.ok && outcome.later) return outcome.reason;",
+        replace: "",
+      },
+      {
+        name: "a payout at a higher price is sent before it is stored",
+        find: "if (!(await storeReplacement(deps, chain, { row, signing }, epoch))) return undefined;",
+        replace:
+          "await broadcastStored(deps, chain, [signing]); if (!(await storeReplacement(deps, chain, { row, signing }, epoch))) return undefined;",
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/replacements.ts",
+    tests: raisedFees,
+    mutations: [
+      {
+        name: "a payout whose newer bytes disappeared with their slot is not proved by the older ones",
+        find: 'one.row.state === "included" && !one.status && shown.has(nonceOf(one))',
+        replace: "false",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/priority-fees.ts",
+    tests: ["test/unit/chains/solana/priority-fees.test.ts"],
+    mutations: [
+      {
+        name: "a fee that was not enough rises above the network's cap",
+        find: "const wanted = least < cap ? least : cap;\n  return wanted > unitPrice",
+        replace: "const wanted = least;\n  return wanted > unitPrice",
+      },
+      {
+        name: "a transaction that offers the most is signed again for ever",
+        find: "return wanted > unitPrice ? wanted : undefined;",
+        replace: "return wanted;",
       },
     ],
   },
