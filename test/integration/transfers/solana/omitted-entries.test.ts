@@ -116,7 +116,7 @@ async function loseOne({ some, first, second }: Awaited<ReturnType<typeof startF
 }
 
 /** Returns true for a call that lists the history again: new transactions are listed `until` a known one. */
-const isAgain = (method: string, [_account, bounds]: unknown[]) =>
+const isRelisting = (method: string, [_account, bounds]: unknown[]) =>
   method === "getSignaturesForAddress" && (bounds as { until?: string }).until === undefined;
 const beforeOf = ([_account, bounds]: unknown[]) => (bounds as { before?: string }).before;
 
@@ -126,11 +126,11 @@ test("an endpoint that ends its page at a transaction that does not exist does n
   const { lost, others } = await loseOne(fixture);
   const invented = { ...others[0], signature: encodeBase58(randomBytes(64)) };
   liar.alter((method, params, result) => {
-    if (!isAgain(method, params)) return result;
+    if (!isRelisting(method, params)) return result;
     return beforeOf(params) === undefined ? [invented] : others;
   });
   honest.alter((method, params, result) => {
-    if (!isAgain(method, params)) return result;
+    if (!isRelisting(method, params)) return result;
     return beforeOf(params) === invented.signature ? [] : (result as unknown[]).slice(0, 2);
   });
   for (let count = 0; count < 3; count += 1) await moveOn(some);
@@ -142,7 +142,7 @@ test("an endpoint that lists nothing again does not end what the other one lists
   const fixture = await startFixture();
   const { some, first, second } = fixture;
   const { lost } = await loseOne(fixture);
-  first.alter((method, params, result) => (isAgain(method, params) ? [] : result));
+  first.alter((method, params, result) => (isRelisting(method, params) ? [] : result));
   second.alter(undefined);
   await moveOn(some);
   expect(await observed(some)).toContain(lost);
