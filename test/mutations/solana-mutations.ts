@@ -662,8 +662,8 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "only what one endpoint lists of the treasury's history is read",
-        find: "listed: parts.flatMap(({ fresh }) => fresh)",
-        replace: "listed: parts.slice(0, 1).flatMap(({ fresh }) => fresh)",
+        find: "const listed = parts.flatMap(({ fresh }) => fresh);",
+        replace: "const listed = parts.slice(0, 1).flatMap(({ fresh }) => fresh);",
         tests: ["test/integration/transfers/solana/omitted-entries.test.ts"],
       },
       {
