@@ -50,8 +50,7 @@ export async function findUnexplainedSettlements(db: Db, scope: CheckScope): Pro
     select id from settlement where state in ('due', 'accumulating')
     union select id from (${begunSettlements(scope)}) begun`.execute(db);
   const differing: Explained[] = [];
-  for await (const explained of explain(db, rows))
-    if (explained.amount !== explained.parts) differing.push(explained);
+  for await (const explained of explain(db, rows)) if (explained.amount !== explained.parts) differing.push(explained);
   const accepted = new Map<string, boolean>();
   const findings: Finding[] = [];
   for (const settlement of differing) {

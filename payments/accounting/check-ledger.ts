@@ -1,8 +1,18 @@
 import type { Finding } from "../../db/findings.ts";
 import { findWrongBalances, findWrongSums } from "../../db/queries/balance-findings.ts";
 import type { CheckScope } from "../../db/queries/check-scope.ts";
-import { addFindings, endLedgerCheck, findLastCheck, replaceFindings, takeLedgerCheck } from "../../db/queries/ledger-checks.ts";
-import { findUnbookedSettlements, findWrongPayoutTransfers, findWrongRefunds } from "../../db/queries/payout-findings.ts";
+import {
+  addFindings,
+  endLedgerCheck,
+  findLastCheck,
+  replaceFindings,
+  takeLedgerCheck,
+} from "../../db/queries/ledger-checks.ts";
+import {
+  findUnbookedSettlements,
+  findWrongPayoutTransfers,
+  findWrongRefunds,
+} from "../../db/queries/payout-findings.ts";
 import { findUnexplainedSettlements } from "../../db/queries/settlement-findings.ts";
 import { trySavepoint } from "../../db/savepoint.ts";
 import type { Db, Pool } from "../../db/tables.ts";

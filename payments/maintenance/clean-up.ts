@@ -61,5 +61,10 @@ export function deleteLateQuotes(deps: Pick<PaymentDeps, "db" | "now">): Promise
 function deleteQuotes({ db, now }: Pick<PaymentDeps, "db" | "now">, foundMs: number): Promise<number> {
   const ago = (ms: number) => new Date(now().getTime() - ms);
   const over = ago(QUOTE_LIFETIME_MS);
-  return deleteRenewedOptions(db, { window: { from: ago(foundMs), to: over }, over, lateMs: QUOTE_GRACE_MS, limit: LIMIT });
+  return deleteRenewedOptions(db, {
+    window: { from: ago(foundMs), to: over },
+    over,
+    lateMs: QUOTE_GRACE_MS,
+    limit: LIMIT,
+  });
 }
