@@ -51,13 +51,13 @@ export async function findUnexplainedSettlements(db: Db, scope: CheckScope): Pro
     union select id from (${begunSettlements(scope)}) begun`.execute(db);
   const differing: Explained[] = [];
   for await (const explained of explain(db, rows)) if (explained.amount !== explained.parts) differing.push(explained);
-  const accepted = new Map<string, boolean>();
+  const accepted = new Map<string, Promise<boolean>>();
   const findings: Finding[] = [];
   for (const settlement of differing) {
     const owner = `${settlement.merchant_id} ${settlement.asset}`;
-    let isAccepted = accepted.get(owner);
-    if (isAccepted === undefined) accepted.set(owner, (isAccepted = await isExplainedByLedger(db, settlement)));
-    if (!isAccepted) findings.push(toFinding(settlement));
+    const isAccepted = accepted.get(owner) ?? isExplainedByLedger(db, settlement);
+    accepted.set(owner, isAccepted);
+    if (!(await isAccepted)) findings.push(toFinding(settlement));
   }
   return findings;
 }

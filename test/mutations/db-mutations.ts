@@ -256,18 +256,29 @@ export const dbMutations: readonly MutationGroup[] = [
   },
   {
     file: "payments/accounting/check-ledger.ts",
-    tests: ["test/integration/payments/accounting/check-ledger.test.ts"],
+    tests: [
+      "test/integration/payments/accounting/check-ledger.test.ts",
+      "test/integration/payments/accounting/check-scope.test.ts",
+    ],
     mutations: [
       {
         name: "a part of the ledger check that fails hides what the others find",
         find: "if (failures.length > 0) await addFindings(deps.db, findings, now);",
         replace: "if (failures.length > 0) throw failures[0];",
       },
+      {
+        name: "a check reads the payouts of two days, whatever former checks have read",
+        find: "Math.max(last.getTime() - OVERLAP_MS, ",
+        replace: "Math.min(now.getTime(), ",
+      },
     ],
   },
   {
-    file: "db/queries/payout-findings.ts",
-    tests: ["test/integration/payments/accounting/check-ledger.test.ts"],
+    file: "db/queries/settlement-findings.ts",
+    tests: [
+      "test/integration/payments/accounting/check-ledger.test.ts",
+      "test/integration/payments/accounting/check-scope.test.ts",
+    ],
     mutations: [
       {
         name: "a payment that the ledger has not booked explains a settlement",
@@ -276,10 +287,25 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "an assigned exception hides every other settlement of the merchant",
-        find: "where (merchant_id, asset) not in (select merchant_id, asset from accepted)",
-        replace:
-          "where (merchant_id, asset) not in (select merchant_id, asset from settlement group by 1, 2 having count(*) > 1)",
+        find: "return rows[0]?.amount === difference;",
+        replace: "return rows[0]?.amount !== 0n;",
       },
+      {
+        name: "only the first page of a settlement's payments is added up",
+        find: "if (page.payments < PAYMENTS || page.last === null) return total;",
+        replace: "if (page.payments >= 0) return total;",
+      },
+      {
+        name: "a settlement that was found wrong is forgotten by later checks",
+        find: "union select * from settlement where id in ${foundBefore} and state = 'paid'`;",
+        replace: "`;",
+      },
+    ],
+  },
+  {
+    file: "db/queries/payout-findings.ts",
+    tests: ["test/integration/payments/accounting/check-ledger.test.ts"],
+    mutations: [
       {
         name: "a paid settlement without a transfer is not found",
         find: "where (select t.id from transfer t where t.settlement_id = b.id and t.purpose = 'settlement' limit 1) is null",
