@@ -143,7 +143,8 @@ test("an endpoint that lists nothing again does not end what the other one lists
   const { some, first, second } = fixture;
   const { lost } = await loseOne(fixture);
   first.alter((method, params, result) => (isRelisting(method, params) ? [] : result));
-  second.alter(undefined);
+  // The transaction is not on its first page.
+  second.alter((method, params, result) => (isRelisting(method, params) ? (result as unknown[]).slice(0, 2) : result));
   await moveOn(some);
   expect(await observed(some)).toContain(lost);
   expect(some.lines.join("")).toContain("does not list the treasury's history again");
