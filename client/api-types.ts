@@ -378,7 +378,7 @@ export type StatementLine = {
     /** @example USDC */
     readonly symbol: string;
     /**
-     * How many digits of an amount are decimals; null for an asset that is no longer offered.
+     * How many digits of an amount are decimals; null for an asset of which they are not known.
      * @example 6
      */
     readonly decimals: number | null;
