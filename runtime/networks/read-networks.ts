@@ -70,6 +70,9 @@ export function parseNetworks(document: unknown, where = "the networks document"
   const parsed = Networks.safeParse(document, { reportInput: false });
   if (!parsed.success) throw new ConfigError(describeIssues(where, parsed.error));
   for (const [index, network] of parsed.data.chains.entries()) {
+    // Agreement counts endpoints by their names.
+    if (new Set(network.rpc.map(({ name }) => name)).size < network.rpc.length)
+      throw new ConfigError(`${where} is invalid:\n  chains.${index}.rpc: two endpoints have the same name`);
     for (const [at, entry] of network.assets.entries()) {
       if (!entry.asset.startsWith(`${network.chain}/`))
         throw new ConfigError(`${where} is invalid:\n  chains.${index}.assets.${at}.asset: belongs to another chain`);

@@ -55,6 +55,11 @@ describe("the error of an invalid networks document names the member and never i
     ],
     ["no endpoint", { rpc: [] }, "chains.0.rpc"],
     [
+      "two endpoints with one name",
+      { rpc: ["1", "2"].map((url) => ({ name: "one", url: `http://${url}.example` })) },
+      "chains.0.rpc: two",
+    ],
+    [
       "agreementThreshold with only one endpoint",
       { assets: [{ ...asset, agreementThreshold: "5" }] },
       "assets.0.agreementThreshold",
