@@ -32,20 +32,34 @@ export async function findWrongBalances(db: Db): Promise<Finding[]> {
   return rows;
 }
 
+/** SQL: the days in which a former check has found a wrong group or sum. */
+const daysFound = sql`
+  select right(subject, 10)::date as day from ledger_finding where kind = 'day_differs'
+  union select ledger_day_of(g.at) from ledger_finding f join ledger_group g
+    on g.kind = split_part(f.subject, ' ', 1) and g.subject = substr(f.subject, length(g.kind) + 2)
+  where f.kind = 'group_unbalanced'`;
+
 /**
  * Finds ledger groups whose entries do not sum to zero, and daily sums that differ from their entries. Reads the entries
- * of the days since the beginning of the scope, which must begin with a day (UTC).
+ * of the days since the beginning of the scope, which must begin with a day (UTC), and of days in which a former check has found some.
  */
 export async function findWrongSums(db: Db, scope: CheckScope): Promise<Finding[]> {
   const { rows } = await sql<Finding>`
-    with entry as materialized (
+    with found as materialized (
+      select day from (${daysFound}) found where day < ledger_day_of(${sumsSince(scope)})
+    ), read as materialized (
+      select * from ledger_group where at >= ${sumsSince(scope)}
+      union all
+      select g.* from found join ledger_group g
+        on g.at >= found.day::timestamp at time zone 'UTC' and g.at < (found.day + 1)::timestamp at time zone 'UTC'
+    ), entry as materialized (
       select g.id, g.kind, g.subject, ledger_day_of(g.at) as day, e.account, e.asset, e.amount
-      from ledger_group g join ledger_entry e on e.group_id = g.id where g.at >= ${sumsSince(scope)}
+      from read g join ledger_entry e on e.group_id = g.id
     ), booked as (
       select account, asset, day, sum(amount) as amount from entry group by account, asset, day
     ), summed as (
       select account, asset, day, sum(amount) as amount from ledger_day
-      where day >= ledger_day_of(${sumsSince(scope)}) group by account, asset, day
+      where day >= ledger_day_of(${sumsSince(scope)}) or day in (select day from found) group by account, asset, day
     )
     select 'group_unbalanced' as kind, kind || ' ' || subject as subject, asset, sum(amount)::text as found, '0' as expected
     from entry group by id, kind, subject, asset having sum(amount) <> 0

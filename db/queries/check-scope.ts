@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import type { Finding } from "../findings.ts";
 
 /** How much of the database a check of the ledger reads. */
 export type CheckScope = {
@@ -18,3 +19,17 @@ export const payoutsSince = ({ paidSince }: CheckScope) => beginOf(paidSince);
 
 /** SQL: the subjects of the findings that are stored, so that a check reads them until they are repaired, whatever their age. */
 export const foundBefore = sql`(select subject from ledger_finding)`;
+
+/** How many rows one statement compares. */
+const PAGE = 1_000;
+
+/** Searches rows for findings, some of them in each statement, so that none meets the timeout. */
+export async function findInPages(
+  rows: readonly { id: string }[],
+  find: (ids: readonly string[]) => Promise<Finding[]>,
+): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (let at = 0; at < rows.length; at += PAGE)
+    findings.push(...(await find(rows.slice(at, at + PAGE).map(({ id }) => id))));
+  return findings;
+}

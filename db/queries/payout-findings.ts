@@ -1,29 +1,8 @@
 import { sql } from "kysely";
+import { anyOf } from "../any-of.ts";
 import type { Finding } from "../findings.ts";
 import type { Db } from "../tables.ts";
-import { type CheckScope, foundBefore, payoutsSince } from "./check-scope.ts";
-import { begunSettlements } from "./settlement-findings.ts";
-
-/** Finds settlements that are being paid or were paid, with another amount than the ledger has booked, or without a transfer. */
-export async function findUnbookedSettlements(db: Db, scope: CheckScope): Promise<Finding[]> {
-  const { rows } = await sql<Finding>`
-    with begun as materialized (
-      select s.id, s.asset, s.amount, s.tx_hash, (
-        select coalesce(sum(e.amount), 0) from ledger_group g join ledger_entry e on e.group_id = g.id
-        where g.kind in ('settlement_begun', 'settlement_changed') and g.subject = s.id
-          and e.account = 'payable:' || s.merchant_id and e.asset = s.asset
-      ) as booked
-      from (${begunSettlements(scope)}) s
-    )
-    select 'settlement_unbooked' as kind, id as subject, asset, amount::text as found, booked::text as expected
-    from begun where amount <> booked
-    union all
-    select 'settlement_without_transfer', id, asset, amount::text, '0' from begun b
-    where (select t.id from transfer t where t.settlement_id = b.id and t.purpose = 'settlement' limit 1) is null
-      and not (tx_hash is not null and exists (select from payment p where p.settlement_id = b.id and p.direct))
-    order by 1, 2`.execute(db);
-  return rows;
-}
+import { type CheckScope, findInPages, foundBefore, payoutsSince } from "./check-scope.ts";
 
 /**
  * Finds refunds that are being paid with another amount than the ledger has booked or without a transfer, refunds to
@@ -64,19 +43,23 @@ export async function findWrongRefunds(db: Db): Promise<Finding[]> {
  * Reads transfers that have not ended, those booked since the beginning of the scope, and those that a former check has found.
  */
 export async function findWrongPayoutTransfers(db: Db, scope: CheckScope): Promise<Finding[]> {
+  const { rows } = await sql<{ id: string }>`
+    select id from transfer where purpose in ('settlement', 'refund') and state not in ('confirmed', 'ended')
+    union
+    select subject from ledger_group where kind in ('settlement_paid', 'refund_paid') and at >= ${payoutsSince(scope)}
+    union
+    select id from transfer where id in ${foundBefore} and purpose in ('settlement', 'refund')`.execute(db);
+  return findInPages(rows, (ids) => findWrongTransfers(db, ids));
+}
+
+async function findWrongTransfers(db: Db, ids: readonly string[]): Promise<Finding[]> {
   const { rows } = await sql<Finding>`
-    with candidate as (
-      select * from transfer where purpose in ('settlement', 'refund') and state not in ('confirmed', 'ended')
-      union
-      select t.* from ledger_group g join transfer t on t.id = g.subject
-      where g.kind in ('settlement_paid', 'refund_paid') and g.at >= ${payoutsSince(scope)}
-      union
-      select * from transfer where id in ${foundBefore} and purpose in ('settlement', 'refund')
-    ), compared as (
+    with compared as (
       select t.id, t.asset, t.amount, t.receiver, coalesce(s.state, r.state) in ('paying', 'paid') as begun,
         coalesce(s.asset, r.asset) as owed_asset, coalesce(s.amount, r.amount) as owed,
         coalesce(split_part(s.destination, ':', 3), r.receiver) as destination
-      from candidate t left join settlement s on s.id = t.settlement_id left join refund r on r.id = t.refund_id
+      from transfer t left join settlement s on s.id = t.settlement_id left join refund r on r.id = t.refund_id
+      where t.id = ${anyOf(ids)}
     )
     select 'transfer_without_purpose' as kind, id as subject, asset, amount::text as found, '0' as expected
     from compared where begun is not true

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { anyOf } from "../any-of.ts";
 import type { Finding } from "../findings.ts";
 import type { Db } from "../tables.ts";
-import { type CheckScope, foundBefore, payoutsSince } from "./check-scope.ts";
+import { type CheckScope, findInPages, foundBefore, payoutsSince } from "./check-scope.ts";
 
 /** How many payments one statement compares. It takes about a quarter of a second. */
 const PAYMENTS = 5_000;
@@ -26,11 +26,11 @@ const part = sql`
       - (select coalesce(sum(d.amount), 0) from settlement_deduction d where d.payment_id = p.id)
     else 0 end`;
 
-/** SQL: settlements that are being paid, those of the scope that were paid, and those that a former check has found. */
-export const begunSettlements = (scope: CheckScope) => sql`
-  select * from settlement where state = 'paying'
-  union select * from settlement where paid_at >= ${payoutsSince(scope)} and state = 'paid'
-  union select * from settlement where id in ${foundBefore} and state = 'paid'`;
+/** SQL: the ids of settlements that are being paid, of those of the scope that were paid, and of those that a former check has found. */
+const begunIds = (scope: CheckScope) => sql`
+  select id from settlement where state = 'paying'
+  union select id from settlement where paid_at >= ${payoutsSince(scope)} and state = 'paid'
+  union select id from settlement where id in ${foundBefore} and state = 'paid'`;
 
 type Settlement = { id: string; merchant_id: string; asset: string; amount: bigint };
 /** A settlement, the number of its payments, and what they add up to. */
@@ -48,7 +48,7 @@ type Explained = Settlement & { payments: number; parts: bigint };
 export async function findUnexplainedSettlements(db: Db, scope: CheckScope): Promise<Finding[]> {
   const { rows } = await sql<{ id: string }>`
     select id from settlement where state in ('due', 'accumulating')
-    union select id from (${begunSettlements(scope)}) begun`.execute(db);
+    union ${begunIds(scope)}`.execute(db);
   const differing: Explained[] = [];
   for await (const explained of explain(db, rows)) if (explained.amount !== explained.parts) differing.push(explained);
   const accepted = new Map<string, Promise<boolean>>();
@@ -60,6 +60,32 @@ export async function findUnexplainedSettlements(db: Db, scope: CheckScope): Pro
     if (!(await isAccepted)) findings.push(toFinding(settlement));
   }
   return findings;
+}
+
+/** Finds settlements that are being paid or were paid, with another amount than the ledger has booked, or without a transfer. */
+export async function findUnbookedSettlements(db: Db, scope: CheckScope): Promise<Finding[]> {
+  const { rows: begun } = await sql<{ id: string }>`${begunIds(scope)}`.execute(db);
+  return findInPages(begun, (ids) => findUnbooked(db, ids));
+}
+
+async function findUnbooked(db: Db, ids: readonly string[]): Promise<Finding[]> {
+  const { rows } = await sql<Finding>`
+    with begun as materialized (
+      select s.id, s.asset, s.amount, s.tx_hash, (
+        select coalesce(sum(e.amount), 0) from ledger_group g join ledger_entry e on e.group_id = g.id
+        where g.kind in ('settlement_begun', 'settlement_changed') and g.subject = s.id
+          and e.account = 'payable:' || s.merchant_id and e.asset = s.asset
+      ) as booked
+      from settlement s where s.id = ${anyOf(ids)} and s.state in ('paying', 'paid')
+    )
+    select 'settlement_unbooked' as kind, id as subject, asset, amount::text as found, booked::text as expected
+    from begun where amount <> booked
+    union all
+    select 'settlement_without_transfer', id, asset, amount::text, '0' from begun b
+    where (select t.id from transfer t where t.settlement_id = b.id and t.purpose = 'settlement' limit 1) is null
+      and not (tx_hash is not null and exists (select from payment p where p.settlement_id = b.id and p.direct))
+    order by 1, 2`.execute(db);
+  return rows;
 }
 
 const toFinding = ({ id, asset, amount, payments, parts }: Explained): Finding => ({

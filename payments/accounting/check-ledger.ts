@@ -8,12 +8,8 @@ import {
   replaceFindings,
   takeLedgerCheck,
 } from "../../db/queries/ledger-checks.ts";
-import {
-  findUnbookedSettlements,
-  findWrongPayoutTransfers,
-  findWrongRefunds,
-} from "../../db/queries/payout-findings.ts";
-import { findUnexplainedSettlements } from "../../db/queries/settlement-findings.ts";
+import { findWrongPayoutTransfers, findWrongRefunds } from "../../db/queries/payout-findings.ts";
+import { findUnbookedSettlements, findUnexplainedSettlements } from "../../db/queries/settlement-findings.ts";
 import { trySavepoint } from "../../db/savepoint.ts";
 import type { Db, Pool } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -64,8 +60,9 @@ async function runFinders(db: Db, scope: CheckScope): Promise<Check> {
   return check;
 }
 
-/** Interval between checks, milliseconds, and by how much of its duration it is longer. */
+/** Interval between checks, milliseconds: ten times what the last one took, within these limits. */
 const CHECK_EVERY_MS = 300_000;
+const MAX_PAUSE_MS = 1_200_000;
 const DURATIONS = 10;
 /** When another process makes a check that a process has begun and not ended, milliseconds. */
 const ABANDONED_MS = 30 * 60_000;
@@ -91,14 +88,18 @@ export async function checkLedgerIfDue(deps: Pick<PaymentDeps, "db" | "now" | "l
     if (failures.length > 0) throw failures[0];
   } finally {
     // A check holds back the removal of old versions of rows, so a long one runs less often.
-    const pauseMs = Math.max(CHECK_EVERY_MS, DURATIONS * (performance.now() - begunAt));
+    const pauseMs = Math.min(MAX_PAUSE_MS, Math.max(CHECK_EVERY_MS, DURATIONS * (performance.now() - begunAt)));
     await endLedgerCheck(deps.db, { nextAt: new Date(now.getTime() + pauseMs) });
   }
 }
 
-/** Returns what a check reads after one that was made at `last`: no more than today and yesterday, however many checks have failed. */
+/**
+ * Returns what a check reads after one that was made at `last`. One statement reads the sums of all its days, so they are no more than
+ * today's and yesterday's, however many checks have failed.
+ */
 function scopeAfter(last: Date, now: Date): CheckScope {
   const startOfDay = (time: number) => Math.floor(time / DAY_MS) * DAY_MS;
-  const paidSince = Math.max(last.getTime() - OVERLAP_MS, startOfDay(now.getTime()) - DAY_MS);
-  return { since: new Date(startOfDay(paidSince)), paidSince: new Date(paidSince) };
+  const paidSince = last.getTime() - OVERLAP_MS;
+  const since = Math.max(startOfDay(paidSince), startOfDay(now.getTime()) - DAY_MS);
+  return { since: new Date(since), paidSince: new Date(paidSince) };
 }

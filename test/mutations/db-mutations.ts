@@ -248,6 +248,11 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "from compared where false",
       },
       {
+        name: "a wrong group is forgotten when its day is over",
+        find: "select day from (${daysFound}) found where",
+        replace: "select day from (${daysFound}) found where false and",
+      },
+      {
         name: "only days with entries are compared with them",
         find: "from booked b full join summed s",
         replace: "from booked b left join summed s",
@@ -268,8 +273,8 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a check reads the payouts of two days, whatever former checks have read",
-        find: "Math.max(last.getTime() - OVERLAP_MS, ",
-        replace: "Math.min(now.getTime(), ",
+        find: "const paidSince = last.getTime() - OVERLAP_MS;",
+        replace: "const paidSince = last.getTime() - 2 * DAY_MS;",
       },
     ],
   },
@@ -296,8 +301,13 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "if (page.payments >= 0) return total;",
       },
       {
+        name: "a paid settlement without a transfer is not found",
+        find: "where (select t.id from transfer t where t.settlement_id = b.id and t.purpose = 'settlement' limit 1) is null",
+        replace: "where false and true",
+      },
+      {
         name: "a settlement that was found wrong is forgotten by later checks",
-        find: "union select * from settlement where id in ${foundBefore} and state = 'paid'`;",
+        find: "union select id from settlement where id in ${foundBefore} and state = 'paid'`;",
         replace: "`;",
       },
     ],
@@ -306,11 +316,6 @@ export const dbMutations: readonly MutationGroup[] = [
     file: "db/queries/payout-findings.ts",
     tests: ["test/integration/payments/accounting/check-ledger.test.ts"],
     mutations: [
-      {
-        name: "a paid settlement without a transfer is not found",
-        find: "where (select t.id from transfer t where t.settlement_id = b.id and t.purpose = 'settlement' limit 1) is null",
-        replace: "where false and true",
-      },
       {
         name: "a refund to a stranger is not found",
         find: "and r.receiver is distinct from o.payer",

@@ -60,6 +60,37 @@ test("a payout that was found wrong stays found until it is repaired", async () 
   expect(await checkLater()).toEqual({});
 });
 
+test("a payout that was paid days before the last check of a stopped fleet is read by the next check", async () => {
+  const at = deps.now().getTime();
+  const daysAgo = (days: number) => new Date(at - days * 24 * 3_600_000).toISOString();
+  await plant(
+    `update ledger_check set checked_at = '${daysAgo(3)}'`,
+    `update settlement set amount = amount + 1, paid_at = '${daysAgo(2.9)}' where id = '${paidId}'`,
+  );
+  expect(await checkLater()).toMatchObject({ settlement_differs: 1 });
+  await plant(`update settlement set amount = amount - 1 where id = '${paidId}'`);
+  expect(await checkLater()).toEqual({});
+});
+
+test("a ledger group that does not sum to zero stays found after its day", async () => {
+  const at = deps.now().toISOString();
+  await plant(
+    `insert into ledger_group (kind, subject, at) values ('correction', 'half of two', '${at}')`,
+    `insert into ledger_entry (group_id, account, asset, amount)
+      select id, 'losses', '${asset}', 3 from ledger_group where subject = 'half of two'`,
+  );
+  const wrong = { group_unbalanced: 1, day_differs: 1 };
+  for (let hour = 0; hour < 3; hour += 1) {
+    expect(await checkLater()).toEqual(wrong);
+    fixture.clock.advance(25 * 3_600_000);
+  }
+  await plant(
+    "delete from ledger_entry where group_id in (select id from ledger_group where subject = 'half of two')",
+    "delete from ledger_group where subject = 'half of two'",
+  );
+  expect(await checkLater()).toEqual({});
+});
+
 const PAYMENTS = 12_000;
 
 /** A payout that waits for the payments of months, and the bookings of each. */
