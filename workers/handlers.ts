@@ -36,8 +36,9 @@ export type WorkerDeps = DeliveryDeps &
 /** Interval between deletions of rows past their retention, seconds. Each run deletes up to 5,000 rows. */
 const CLEAN_EVERY_S = 5;
 
-/** Interval between deletions of quotes that ended long after they were renewed, seconds. */
-const LATE_QUOTES_EVERY_S = 86_400;
+/** Interval between deletions of quotes that ended long after they were renewed, seconds. Each reads one of the days before. */
+const LATE_QUOTES_EVERY_S = 3_600;
+const LATE_QUOTES_DAYS = 30;
 
 /** Interval between checks for chains whose reconciliation is due, seconds. */
 const RECONCILE_EVERY_S = 5;
@@ -105,7 +106,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     [1, () => applyDueChanges(deps)],
     [1, reportWhenDue],
     [CLEAN_EVERY_S, () => cleanUp(deps)],
-    [LATE_QUOTES_EVERY_S, () => deleteLateQuotes(deps)],
+    [LATE_QUOTES_EVERY_S, (at) => deleteLateQuotes(deps, (at / LATE_QUOTES_EVERY_S) % LATE_QUOTES_DAYS)],
     [RECONCILE_EVERY_S, () => enqueueReconciliations(deps)],
     [EXCESS_EVERY_S, (at) => enqueueMovesOfExcess(deps, at)],
     [SUM_EVERY_S, (at) => deps.enqueue("sum-payments", [{ data: { at } }])],

@@ -25,7 +25,7 @@ const QUOTE_LIFETIME_MS = 24 * 3_600_000;
  * long after they were renewed, or their chain was not read.
  */
 const QUOTE_FOUND_MS = 36 * 3_600_000;
-const LATE_QUOTE_FOUND_MS = 30 * 24 * 3_600_000;
+const DAY_MS = 24 * 3_600_000;
 
 /**
  * Deletes rows past their retention: buyer data, responses kept for idempotency, refused attempts with the results that
@@ -49,21 +49,31 @@ export async function cleanUp(deps: Pick<PaymentDeps, "db" | "now">): Promise<{
     gas: await deleteOldBurnedGas(deps.db, { before: ago(BURNED_MS), limit: LIMIT }),
     sent: await deleteOldDeliveryAttempts(deps.db, { before: ago(SENT_MS), limit: LIMIT }),
     requests: await deleteOldRequests(deps.db, { before: ago(REQUESTED_MS), limit: LIMIT }),
-    quotes: await deleteQuotes(deps, QUOTE_FOUND_MS),
+    quotes: await deleteQuotes(deps, { from: QUOTE_FOUND_MS, to: QUOTE_LIFETIME_MS }),
   };
 }
 
-/** Deletes the renewed quotes that `cleanUp` no longer looks for. Reads the renewals of a month. Returns the number of rows. */
-export function deleteLateQuotes(deps: Pick<PaymentDeps, "db" | "now">): Promise<number> {
-  return deleteQuotes(deps, LATE_QUOTE_FOUND_MS);
+/**
+ * Deletes the renewed quotes that `cleanUp` no longer looks for: those that were renewed `age` days ago, 0 to 29. A day's quotes are read
+ * in one run, so that no statement reads those of a month. Returns the number of rows.
+ */
+export async function deleteLateQuotes(deps: Pick<PaymentDeps, "db" | "now">, age: number): Promise<number> {
+  for (let deleted = 0; ; ) {
+    const count = await deleteQuotes(deps, { from: (age + 1) * DAY_MS, to: age * DAY_MS });
+    deleted += count;
+    if (count < LIMIT) return deleted;
+  }
 }
 
-function deleteQuotes({ db, now }: Pick<PaymentDeps, "db" | "now">, foundMs: number): Promise<number> {
+/** Deletes renewed quotes. Their renewals were made between these times ago, milliseconds. */
+function deleteQuotes(
+  { db, now }: Pick<PaymentDeps, "db" | "now">,
+  found: { from: number; to: number },
+): Promise<number> {
   const ago = (ms: number) => new Date(now().getTime() - ms);
-  const over = ago(QUOTE_LIFETIME_MS);
   return deleteRenewedOptions(db, {
-    window: { from: ago(foundMs), to: over },
-    over,
+    window: { from: ago(found.from), to: ago(found.to) },
+    over: ago(QUOTE_LIFETIME_MS),
     lateMs: QUOTE_GRACE_MS,
     limit: LIMIT,
   });

@@ -158,7 +158,7 @@ test("the cleanup deletes replaced quotes a day after they expire, except signed
   expect((await idsOf(fixture, paymentId)).toSorted()).toEqual([signed, newest].toSorted());
 });
 
-test("a replaced quote whose chain was read two days late is deleted by the daily cleanup", async () => {
+test("a replaced quote whose chain was read two days late is deleted by the cleanup of the days before", async () => {
   const fixture = await makeMerchant([assets.usdc]);
   const buyer = await fundBuyer(chain);
   const paymentId = await createEuroPayment(fixture, { expiresAt: new Date(fixture.deps.now().getTime() + HOUR_MS) });
@@ -170,12 +170,13 @@ test("a replaced quote whose chain was read two days late is deleted by the dail
   await fixture.watch();
   const readUpTo = (at: Date) => fixture.db.updateTable("chain_cursor").set({ chain_time: at }).execute();
   await readUpTo(new Date(fixture.deps.now().getTime() - HOUR_MS));
-  fixture.clock.advance(48 * HOUR_MS);
-  expect(await deleteLateQuotes(fixture.deps)).toBe(0);
+  fixture.clock.advance(49 * HOUR_MS);
+  expect(await deleteLateQuotes(fixture.deps, 2)).toBe(0);
   await readUpTo(fixture.deps.now());
   // What the frequent cleanup reads does not grow with the quotes of past days.
   expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 0 });
-  expect(await deleteLateQuotes(fixture.deps)).toBe(1);
+  expect(await deleteLateQuotes(fixture.deps, 1)).toBe(0);
+  expect(await deleteLateQuotes(fixture.deps, 2)).toBe(1);
   expect(await idsOf(fixture, paymentId)).toEqual([newest.id]);
 });
 
