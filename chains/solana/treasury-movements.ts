@@ -90,6 +90,13 @@ export function findTransferIndex({ instructions }: Pick<ParsedTransaction, "ins
   return position * PER_OUTER;
 }
 
+/** Returns the memos of a transaction of ours: the natural keys of its payouts. */
+export function listMemos({ instructions }: Pick<ParsedTransaction, "instructions">): string[] {
+  return instructions
+    .filter(({ program }) => program === MEMO_PROGRAM)
+    .map(({ data }) => Buffer.from(data).toString("utf8"));
+}
+
 function listSteps(tx: VersionedTransactionResponse, addresses: readonly string[]): Step[] {
   const inner = new Map((tx.meta?.innerInstructions ?? []).map((one) => [one.index, one.instructions]));
   const at = (index: number) => addresses[index] ?? "";

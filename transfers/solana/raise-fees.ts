@@ -5,7 +5,7 @@ import { readRent } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import { chooseRaisedPrice } from "../../chains/solana/priority-fees.ts";
 import { simulate } from "../../chains/solana/simulate-wire-bytes.ts";
-import { findTransferIndex } from "../../chains/solana/treasury-movements.ts";
+import { findTransferIndex, listMemos } from "../../chains/solana/treasury-movements.ts";
 import { buildPayoutTransaction, type PayoutTransaction } from "../../chains/solana/treasury-transactions.ts";
 import { type ParsedTransaction, parseTransaction } from "../../chains/solana/wire-format.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
@@ -13,6 +13,7 @@ import { listAssigned, type TransferRow } from "../../db/queries/transfers.ts";
 import { attemptAll } from "../attempt-all.ts";
 import { findTreasuryEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { runBesidePasses } from "./beside-passes.ts";
 import { broadcastStored } from "./broadcast-transactions.ts";
 import { listNewest, listWaiting } from "./replacements.ts";
 import { signPayout } from "./sign-payout.ts";
@@ -22,11 +23,15 @@ import type { TrackedTransaction } from "./tracked-transaction.ts";
 /** Slots after which a payout that is in none is signed again. Leaders take a sufficient price within a few slots. */
 const WAIT_SLOTS = 50;
 
+/** States of the transfers that a transaction of payouts makes, or has made in a slot that may have disappeared. */
+const OF_TRANSACTION = ["assigned", "included", "confirmed"] as const;
+
 /** The slots in which payouts of each cluster were not signed again, by signature. They are tried again as long afterwards. */
 const refusals = new WeakMap<SolanaChain, Map<string, number>>();
 
 /**
- * Signs payouts that were not included for some time again, at a higher price, and broadcasts them. The bytes of a payout do not expire,
+ * Signs payouts that were not included for some time again, at a higher price, and broadcasts them. A signer that does not answer delays
+ * no pass: the work then goes on beside later ones. The bytes of a payout do not expire,
  * so one that was signed at a lower price than leaders take now would wait for ever. The new bytes have the same durable nonce and
  * markers: whichever are included, the others are refused. They are stored before they are sent, and the signer counts nothing, because
  * the payouts were authorized before. The price rises up to the network's fee cap. A payment is not signed again: its buyer has
@@ -37,6 +42,12 @@ export async function raiseFees(
   chain: SolanaChain,
   tracked: readonly TrackedTransaction[],
 ): Promise<void> {
+  await beside(chain, () => raiseDue(deps, chain, tracked));
+}
+
+const beside = runBesidePasses<void>();
+
+async function raiseDue(deps: TransferDeps, chain: SolanaChain, tracked: readonly TrackedTransaction[]): Promise<void> {
   const refused = refusals.get(chain) ?? new Map<string, number>();
   const isDue = ({ row, slot }: TrackedTransaction) => {
     const since = Math.max(row.nonce_slot ?? slot, refused.get(row.hash) ?? 0);
@@ -64,7 +75,7 @@ async function raise(
   { row, slot }: TrackedTransaction,
   epoch: string,
 ): Promise<string | undefined> {
-  const transfers = await listAssigned(deps.db, [row]);
+  const transfers = await listAssigned(deps.db, [row], OF_TRANSACTION);
   const transaction = await describe(deps, chain, row, transfers);
   if (typeof transaction === "string") return transaction;
   const outcome = await simulate(chain, buildPayoutTransaction(chain, transaction));
@@ -90,9 +101,13 @@ async function describe(
   const parsed = parseTransaction(row.bytes);
   if ("error" in parsed) throw new Error(`transaction ${row.hash} of ours cannot be parsed: ${parsed.error}`);
   const { feePayer, blockhash: nonce } = parsed;
+  // The cluster includes one of the transactions with the nonce, so all of them make the same transfers.
+  const memos = new Set(listMemos(parsed));
+  const isSame = memos.size === transfers.length && transfers.every((one) => memos.has(one.authorization_nonce));
+  if (!isSame) return "its payouts are not those that it was signed for";
   const [first] = transfers;
   const token = first && chain.tokens.get(first.asset);
-  if (!token) return "its payouts are no longer to be made, or their asset is not in the networks file";
+  if (!token) return "the asset of its payouts is not in the networks file";
   if (!deps.solanaKeys.get(chain.chain)?.lanes.has(feePayer)) return "the key of its relayer is not here";
   const units = Number(row.compute_units);
   const unitPrice = await chooseRaisedPrice(chain, { units, unitPrice: row.unit_price }, deps.now().getTime());

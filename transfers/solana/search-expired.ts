@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { type FinalizedState, readAgreedHeight } from "../../chains/solana/cluster-state.ts";
 import { readNonces } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
@@ -6,21 +5,19 @@ import { listExpiredReady } from "../../db/queries/expired-transfers.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { runBesidePasses } from "./beside-passes.ts";
 import { listNeverIncluded } from "./never-included.ts";
 import { listWaiting } from "./replacements.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
 
 /** Transfers checked in one search at most. */
 const MAX_CHECKED = 100;
-/** A pass waits for its search for this long, milliseconds. An endpoint may take its whole time limit to answer. */
-const WAIT_MS = 1_000;
 
 /** Buyers' transfers that no relayer had signed, and hashes of transactions. None of them can be included any longer. */
 type Expired = { neverSubmitted: readonly TransferRow[]; neverSeen: readonly string[] };
 type Seen = { tracked: readonly TrackedTransaction[]; final: FinalizedState };
 
-/** The search of each cluster that goes on beside its passes. */
-const searches = new WeakMap<SolanaChain, Promise<Expired>>();
+const beside = runBesidePasses<Expired>();
 
 /**
  * Searches for transactions that can no longer be included: the final block height of two endpoints is past the lifetime of
@@ -28,19 +25,12 @@ const searches = new WeakMap<SolanaChain, Promise<Expired>>();
  * not know them. A search that waits for an endpoint goes on beside later passes, so that it delays no other payment, and one
  * of them gets what it finds. Returns undefined meanwhile. Throws ChainError.
  */
-export async function searchExpired(
+export function searchExpired(
   deps: Pick<TransferDeps, "db" | "log">,
   chain: SolanaChain,
   seen: Seen,
 ): Promise<Expired | undefined> {
-  const earlier = searches.get(chain);
-  const search = earlier ?? findExpired(deps, chain, seen);
-  searches.set(chain, search);
-  const end = () => true;
-  const hasEnded = await Promise.race([search.then(end, end), delay(earlier ? 0 : WAIT_MS, false, { ref: false })]);
-  if (!hasEnded) return undefined;
-  searches.delete(chain);
-  return search;
+  return beside(chain, () => findExpired(deps, chain, seen));
 }
 
 async function findExpired(

@@ -1,16 +1,22 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { fundSolanaBuyer, startTestSolana } from "../../../support/test-solana.ts";
 
-const solana = await startTestSolana({ own: true });
+const solana = await startTestSolana({ own: true, finalityDepth: 20 });
 const { connection } = solana.client;
 
+type Loss = { endpoints: number; keepsBlocks?: boolean; isFinal?: boolean };
+
+afterEach(async () => {
+  await solana.knobs.resume();
+});
+
 /**
- * A payment whose transaction is final. The first of the endpoints has lost its slot: it knows no transaction that the deployment sends
+ * A payment whose transaction is final, or in a slot that `isFinal` keeps from becoming final. The first of the endpoints has lost its slot: it knows no transaction that the deployment sends
  * from now on and, unless it `keepsBlocks`, has no block.
  */
-async function payAtLostSlot({ endpoints, keepsBlocks = false }: { endpoints: number; keepsBlocks?: boolean }) {
+async function payAtLostSlot({ endpoints, keepsBlocks = false, isFinal = true }: Loss) {
   const first = await startAlteringProxy({ target: solana.url });
   const others = await Promise.all(
     Array.from({ length: endpoints - 1 }, () => startAlteringProxy({ target: solana.url })),
@@ -19,6 +25,7 @@ async function payAtLostSlot({ endpoints, keepsBlocks = false }: { endpoints: nu
   const fixture = await makeSolanaMerchantFixture(solana, { rpcUrls });
   const paymentId = await fixture.create();
   await fixture.verify(await fixture.attempt(paymentId, await fundSolanaBuyer(solana)));
+  if (!isFinal) await solana.knobs.pause();
   await fixture.submit();
   const [transaction] = (await fixture.transactions()).slice(-1);
   const hash = transaction?.hash ?? "";
@@ -29,8 +36,9 @@ async function payAtLostSlot({ endpoints, keepsBlocks = false }: { endpoints: nu
     const { context, value } = result as { context: object; value: unknown[] };
     return { context, value: value.map((one, at) => ((params[0] as string[])[at] === hash ? null : one)) };
   });
-  const isFinal = async () => (await connection.getSignatureStatus(hash)).value?.confirmationStatus === "finalized";
-  await fixture.watchUntil(isFinal);
+  const depth = async () => (await connection.getSignatureStatus(hash)).value?.confirmationStatus;
+  if (isFinal) await fixture.watchUntil(async () => (await depth()) === "finalized");
+  else await solana.knobs.jump(2);
   // Nodes keep the statuses of about a minute in memory.
   fixture.clock.advance(60_000);
   const state = async () => (await fixture.status(paymentId)).state;
@@ -43,7 +51,7 @@ async function payAtLostSlot({ endpoints, keepsBlocks = false }: { endpoints: nu
       await fixture.watch();
     }
   };
-  return { first, others, fixture, paymentId, state, row, disagreements, watchFor };
+  return { first, others, fixture, paymentId, depth, state, row, disagreements, watchFor };
 }
 
 test("a payment whose slot one of three endpoints has lost succeeds when the two others show it", async () => {
@@ -59,6 +67,16 @@ test("an endpoint that has the block of a slot without the transaction keeps the
   await watchFor(4);
   expect([(await row())?.state, await state()]).toEqual(["included", "processing"]);
   first.alter(undefined);
+  await fixture.watchUntilState(paymentId, "succeeded");
+});
+
+test("an endpoint that knows no transaction of a slot that is not final yet keeps the payment from being booked", async () => {
+  const lost = { endpoints: 3, keepsBlocks: true, isFinal: false };
+  const { first, fixture, paymentId, depth, state, watchFor } = await payAtLostSlot(lost);
+  await watchFor(2);
+  expect([await depth(), await state()]).toEqual(["confirmed", "processing"]);
+  first.alter(undefined);
+  await solana.knobs.resume();
   await fixture.watchUntilState(paymentId, "succeeded");
 });
 

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { PublicKey, SystemProgram } from "@solana/web3.js";
 import { afterEach, expect, test } from "vitest";
-import { firstSignature } from "../../../../chains/solana/wire-format.ts";
+import { listMemos } from "../../../../chains/solana/treasury-movements.ts";
+import { firstSignature, parseTransaction } from "../../../../chains/solana/wire-format.ts";
 import { fundSol, keypairOf, sendAll } from "../../../../local/solana-client.ts";
 import { parseNetworks } from "../../../../runtime/networks/read-networks.ts";
 import { startBusyEndpoint } from "../../../support/busy-solana-endpoint.ts";
@@ -180,4 +181,54 @@ test("a payout that the signer does not sign now is not sent at a higher price, 
   busy.setPrice((first?.max_fee_per_gas ?? 0n) + 1n);
   await fixture.watchUntil(isPaid);
   expect(await payouts()).toHaveLength(2);
+});
+
+test("payouts of one transaction are signed again together, also when one of them counted as paid before its slot disappeared", async () => {
+  const { busy, fixture, payouts, isFinal, watchLater, balance } = await beginPayout();
+  const ids: string[] = [];
+  for (const cents of [200n, 300n])
+    ids.push((await fixture.settlementOf(await fixture.pay(await fundSolanaBuyer(solana), cents))).id);
+  await fixture.watchUntil(isFinal);
+  expect(await balance()).toBe(1_000_000n);
+  expect(await fixture.settle(...ids)).toEqual(["begun", "begun"]);
+  busy.setPrice(2n ** 60n);
+  await fixture.submit();
+  const [, first] = await payouts();
+  const memosOf = (bytes: Uint8Array | undefined) => {
+    const parsed = parseTransaction(bytes ?? new Uint8Array());
+    if ("error" in parsed) throw new Error(parsed.error);
+    return listMemos(parsed).toSorted();
+  };
+  expect(memosOf(first?.bytes)).toHaveLength(2);
+  const confirmed = `set session_replication_role = replica; update transfer set state = 'confirmed' where settlement_id = '${ids[0]}'`;
+  await execute(fixture.databaseUrl, confirmed);
+  await watchLater(60);
+  const [, , second] = await payouts();
+  expect(memosOf(second?.bytes)).toEqual(memosOf(first?.bytes));
+  busy.setPrice(0n);
+  await fixture.watchUntil(isFinal);
+  expect(await balance()).toBe(6_000_000n);
+});
+
+test("a signer that does not answer keeps no buyer's payment waiting while payouts are signed again", async () => {
+  const { busy, fixture, keys, signer, payouts, watchLater } = await beginPayout();
+  busy.setPrice(2n ** 60n);
+  await fixture.submit();
+  const { databaseUrl, clock, accountId, merchantId, destination } = fixture;
+  const silent = { ...signer, signPayoutTransaction: () => new Promise<never>(() => undefined) };
+  const of = { keys, accountId, merchantId, destination };
+  const other = await makeSolanaMerchantFixture(solana, {
+    of,
+    databaseUrl,
+    clock,
+    signer: silent,
+    rpcUrls: [busy.url],
+  });
+  await watchLater(1);
+  await solana.knobs.jump(60);
+  await other.watch();
+  busy.setPrice(0n);
+  const paymentId = await other.pay(await fundSolanaBuyer(solana));
+  expect((await other.status(paymentId)).state).toBe("succeeded");
+  expect(await payouts()).toHaveLength(1);
 });
