@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { listAssetUnits } from "../../db/queries/asset-units.ts";
 import { csvHeader, toCsvLine } from "../../payments/accounting/statement-csv.ts";
 import { readStatementLines, type StatementLine } from "../../payments/accounting/statement-lines.ts";
 import { type AddAction, isDay, oneOf, UsageError } from "./command.ts";
@@ -29,7 +30,9 @@ export function addStatementCommand(merchants: Command, addAction: AddAction): v
       const value: StatementLine[] = [];
       for await (const { line } of readStatementLines(context, { merchant: merchantId, from, until })) value.push(line);
       if (format !== "csv") return { value };
-      const assets = (context.shownNetworks()?.chains ?? []).flatMap((chain) => [...chain.assets]);
+      const listed = (context.shownNetworks()?.chains ?? []).flatMap((chain) => [...chain.assets]);
+      // An asset that has left the networks file keeps the decimals that workers have reported.
+      const assets = [...(await listAssetUnits(context.db)), ...listed];
       const decimals = new Map<string, number>(assets.map((one) => [one.asset, one.decimals]));
       const decimalsOf = (asset = "") => decimals.get(asset) ?? null;
       const toLine = (line: StatementLine) =>
