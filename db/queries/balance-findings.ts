@@ -35,8 +35,12 @@ export async function findWrongBalances(db: Db): Promise<Finding[]> {
 /** SQL: the days in which a former check has found a wrong group or sum. */
 const daysFound = sql`
   select right(subject, 10)::date as day from ledger_finding where kind = 'day_differs'
-  union select ledger_day_of(g.at) from ledger_finding f join ledger_group g
-    on g.kind = split_part(f.subject, ' ', 1) and g.subject = substr(f.subject, length(g.kind) + 2)
+  union select ledger_day_of(g.at) from ledger_finding f
+  cross join lateral (select split_part(f.subject, ' ', 1) as kind) named
+  cross join lateral (
+    select at from ledger_group g
+    where g.kind = named.kind and g.subject = substr(f.subject, length(named.kind) + 2) limit 1
+  ) g
   where f.kind = 'group_unbalanced'`;
 
 /**
@@ -47,14 +51,17 @@ export async function findWrongSums(db: Db, scope: CheckScope): Promise<Finding[
   const { rows } = await sql<Finding>`
     with found as materialized (
       select day from (${daysFound}) found where day < ledger_day_of(${sumsSince(scope)})
-    ), read as materialized (
-      select * from ledger_group where at >= ${sumsSince(scope)}
-      union all
-      select g.* from found join ledger_group g
-        on g.at >= found.day::timestamp at time zone 'UTC' and g.at < (found.day + 1)::timestamp at time zone 'UTC'
     ), entry as materialized (
       select g.id, g.kind, g.subject, ledger_day_of(g.at) as day, e.account, e.asset, e.amount
-      from read g join ledger_entry e on e.group_id = g.id
+      from ledger_group g join ledger_entry e on e.group_id = g.id where g.at >= ${sumsSince(scope)}
+      union all
+      select g.id, g.kind, g.subject, found.day, e.account, e.asset, e.amount from found
+      cross join lateral (
+        select * from ledger_group
+        where at >= found.day::timestamp at time zone 'UTC' and at < (found.day + 1)::timestamp at time zone 'UTC'
+        offset 0
+      ) g
+      cross join lateral (select * from ledger_entry where group_id = g.id offset 0) e
     ), booked as (
       select account, asset, day, sum(amount) as amount from entry group by account, asset, day
     ), summed as (

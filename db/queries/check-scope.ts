@@ -17,8 +17,11 @@ export const sumsSince = ({ since }: CheckScope) => beginOf(since);
 /** SQL: the beginning of the payouts that a check reads. */
 export const payoutsSince = ({ paidSince }: CheckScope) => beginOf(paidSince);
 
-/** SQL: the subjects of the findings that are stored, so that a check reads them until they are repaired, whatever their age. */
-export const foundBefore = sql`(select subject from ledger_finding)`;
+/**
+ * SQL: any of the subjects of the findings that are stored, so that a check reads them until they are repaired, whatever their age. Postgres
+ * expects few values of an array that it does not know, and looks them up.
+ */
+export const anyFound = sql`any(array(select subject from ledger_finding))`;
 
 /** How many rows one statement compares. */
 const PAGE = 1_000;

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { anyOf } from "../any-of.ts";
 import type { Finding } from "../findings.ts";
 import type { Db } from "../tables.ts";
-import { type CheckScope, findInPages, foundBefore, payoutsSince } from "./check-scope.ts";
+import { anyFound, type CheckScope, findInPages, payoutsSince } from "./check-scope.ts";
 
 /**
  * Finds refunds that are being paid with another amount than the ledger has booked or without a transfer, refunds to
@@ -48,7 +48,7 @@ export async function findWrongPayoutTransfers(db: Db, scope: CheckScope): Promi
     union
     select subject from ledger_group where kind in ('settlement_paid', 'refund_paid') and at >= ${payoutsSince(scope)}
     union
-    select id from transfer where id in ${foundBefore} and purpose in ('settlement', 'refund')`.execute(db);
+    select id from transfer where id = ${anyFound} and purpose in ('settlement', 'refund')`.execute(db);
   return findInPages(rows, (ids) => findWrongTransfers(db, ids));
 }
 

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { anyOf } from "../any-of.ts";
 import type { Finding } from "../findings.ts";
 import type { Db } from "../tables.ts";
-import { type CheckScope, findInPages, foundBefore, payoutsSince } from "./check-scope.ts";
+import { anyFound, type CheckScope, findInPages, payoutsSince } from "./check-scope.ts";
 
 /** How many payments one statement compares. It takes about a quarter of a second. */
 const PAYMENTS = 5_000;
@@ -30,7 +30,7 @@ const part = sql`
 const begunIds = (scope: CheckScope) => sql`
   select id from settlement where state = 'paying'
   union select id from settlement where paid_at >= ${payoutsSince(scope)} and state = 'paid'
-  union select id from settlement where id in ${foundBefore} and state = 'paid'`;
+  union select id from settlement where id = ${anyFound} and state = 'paid'`;
 
 type Settlement = { id: string; merchant_id: string; asset: string; amount: bigint };
 /** A settlement, the number of its payments, and what they add up to. */

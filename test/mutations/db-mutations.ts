@@ -307,7 +307,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a settlement that was found wrong is forgotten by later checks",
-        find: "union select id from settlement where id in ${foundBefore} and state = 'paid'`;",
+        find: "union select id from settlement where id = ${anyFound} and state = 'paid'`;",
         replace: "`;",
       },
     ],

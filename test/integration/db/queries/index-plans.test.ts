@@ -145,7 +145,7 @@ test("operators' lists, reports and checks read all of no table that grows", asy
     await listPaymentsOfPayer(db, { payers: [`0x${"ab".repeat(20)}`], limit: 50 });
     await readPaymentReport({ db }, paymentId);
     await listUnfinishedWork(db, { before: since, now, limit: 200 });
-    await checkLedger(db, { since });
+    await checkLedger(db, { since, paidSince: since });
   });
 });
 
