@@ -20,7 +20,8 @@ export type Recorded = "waits" | "first";
 /**
  * Records a destination that a worker names for the first time. A new merchant's first destination of an asset applies at
  * once until the merchant is paid, any other after the waiting period, as does every one that the loss of a store may have made
- * the first. A receiver that a statement has rejected applies only by an approval. Call it inside a transaction.
+ * the first. A receiver that a statement has rejected applies only by an approval. Returns undefined for a destination that is the newest
+ * claim or applies already, and for one that is not a first one and has no waiting period. Call it inside a transaction.
  */
 export function recordDestination(
   store: Store,

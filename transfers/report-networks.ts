@@ -15,9 +15,9 @@ const KEEP_MS = 3_600_000;
 type Deps = { db: Db; chains: ReadonlyMap<string, Chain>; owner: string; now: () => Date; log: Logger };
 
 /**
- * Writes what other processes show of the networks file: the units of the assets, once, which the api needs when an asset has left
- * the file, and for the console, which lacks the file, how the RPC endpoints have done in this process, by name. Returns the function that ends this and deletes the process's reports. Sends
- * no request to an endpoint.
+ * Writes what other processes show of the networks file. The units of the assets are written once; the api needs them when an asset
+ * has left its file. How the RPC endpoints have done in this process is written by their names for the console, which has no networks
+ * file. Returns the function that ends this and deletes the process's reports. Sends no request to an endpoint.
  */
 export function reportNetworks(deps: Deps, everyMs: number = REPORT_EVERY_MS): () => Promise<void> {
   let areUnitsWritten = false;

@@ -22,7 +22,7 @@ export async function listUsedNonces(db: Db, payouts: readonly PayoutKey[]): Pro
 /** A movement that belongs to no transfer: a payout that a restored database has lost. `booked`: it is final and an exception. */
 export type UnclaimedPayout = Pick<ObservationRow, "amount" | "booked">;
 
-/** Returns an account's movements that belong to no transfer, by their nonces. Of several with one nonce it returns the largest. */
+/** Returns an account's movements that belong to no transfer, by their nonces. When movements share a nonce, returns the largest. */
 export async function listUnclaimedPayouts(
   db: Db,
   args: { chain: string; payer: string },

@@ -30,12 +30,11 @@ const OF_TRANSACTION = ["assigned", "included", "confirmed"] as const;
 const refusals = new WeakMap<SolanaChain, Map<string, number>>();
 
 /**
- * Signs payouts that were not included for some time again, at a higher price, and broadcasts them. A signer that does not answer delays
- * no pass: the work then goes on beside later ones. The bytes of a payout do not expire,
+ * Signs payouts that were not included for some time again, at a higher price, and broadcasts them. The bytes of a payout do not expire,
  * so one that was signed at a lower price than leaders take now would wait for ever. The new bytes have the same durable nonce and
  * markers: whichever are included, the others are refused. They are stored before they are sent, and the signer counts nothing, because
  * the payouts were authorized before. The price rises up to the network's fee cap. A payment is not signed again: its buyer has
- * signed its price, and it expires.
+ * signed its price, and it expires. A signer that does not answer delays no pass: the work goes on beside later passes.
  */
 export async function raiseFees(
   deps: TransferDeps,

@@ -25,8 +25,8 @@ const behindSince = new WeakMap<SolanaChain["rpc"], number>();
 /**
  * Returns the movements that a second endpoint shows as well, in the same slot and at the depth of the network's finality.
  * Skips an endpoint that does not answer or lags for too long, except for large movements (`agreementThreshold` in the networks file).
- * An endpoint that disagrees keeps a movement from being booked, unless it has lost the slot (`keepDenials`). The amount of a movement that we did not sign also depends
- * on the endpoint, so a large one is read from two endpoints.
+ * An endpoint that disagrees keeps a movement from being booked, unless it has lost the slot (`keepDenials`). The amount of a movement
+ * that we did not sign also depends on the endpoint, so a large one is read from two endpoints.
  */
 export async function keepAgreedMovements<M>(
   deps: Pick<TransferDeps, "metrics" | "log" | "now">,
@@ -74,8 +74,9 @@ export async function keepAgreedMovements<M>(
 /**
  * Returns transactions of ours with the statuses that may be applied. A final status ends the watching of a transaction, and
  * a failure its payment, so a second endpoint must show the same slot, depth and outcome. Otherwise the transaction gets a
- * lower depth and is read again (an endpoint that has lost the slot does not count, see `keepDenials`): a success `confirmed`, a failure `processed`. A success does not wait for an endpoint that does
- * not answer or lags for too long; a failure does. Makes one request to each endpoint, and none where there is only one.
+ * lower depth and is read again: a success `confirmed`, a failure `processed`. An endpoint that has lost the slot does not count
+ * (`keepDenials`). A success does not wait for an endpoint that does not answer or lags for too long; a failure does. Makes one request
+ * to each endpoint, and none where there is only one.
  */
 export async function lowerUnagreed(
   deps: Pick<TransferDeps, "metrics" | "log" | "now">,

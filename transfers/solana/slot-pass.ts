@@ -105,8 +105,8 @@ async function moveOn(deps: TransferDeps, { cursor, ...reached }: WatchProgress,
 }
 
 /**
- * Broadcasts the same bytes of unknown transactions again: the process died before the broadcast, or a leader dropped them. Of several
- * with one nonce, broadcasts the newest.
+ * Broadcasts the same bytes of unknown transactions again: the process died before the broadcast, or a leader dropped them. When
+ * transactions share a nonce, broadcasts only the newest.
  */
 async function rebroadcastUnknown(
   deps: TransferDeps,
