@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ChainError } from "../../chains/errors.ts";
-import { buildTransaction } from "../../chains/solana/build-payment.ts";
+import { buildTransaction, computeBudgetInstructions } from "../../chains/solana/build-payment.ts";
 import { keepCreated, readAccounts, readBlockhash } from "../../chains/solana/cluster-state.ts";
 import { createNonceAccountInstructions, listNonceAddresses, readRent } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
-import type { SolanaSigner } from "../../chains/solana/solana-signer.ts";
+import { chooseUnitPrice } from "../../chains/solana/priority-fees.ts";
 import { createTokenAccountInstruction } from "../../chains/solana/token-accounts.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { broadcastStored } from "./broadcast-transactions.ts";
@@ -13,6 +13,8 @@ import { type Signing, storeSignings } from "./store-transactions.ts";
 
 /** Accounts that one transaction creates at most. */
 const ACCOUNTS_PER_TRANSACTION = 4;
+/** More than it takes to create a token account or a nonce account, compute units. */
+const UNITS_PER_ACCOUNT = 60_000;
 /** How long a start waits until the accounts exist before it fails and is retried, milliseconds. */
 const WAIT_MS = 20_000;
 
@@ -32,10 +34,12 @@ export async function ensureAccounts(deps: TransferDeps, chain: SolanaChain): Pr
   const { blockhash, lastValidHeight } = await readBlockhash(chain);
   const signings: Signing[] = [];
   for (let from = 0; from < missing.length; from += ACCOUNTS_PER_TRANSACTION) {
-    const instructions = missing.slice(from, from + ACCOUNTS_PER_TRANSACTION).flatMap((one) => one.instructions);
-    signings.push(
-      await signAsPayer(relayer, buildTransaction(relayer.address, instructions, blockhash), lastValidHeight),
-    );
+    const accounts = missing.slice(from, from + ACCOUNTS_PER_TRANSACTION);
+    const units = accounts.length * UNITS_PER_ACCOUNT;
+    const budget = { units, unitPrice: await chooseUnitPrice(chain, units, deps.now().getTime()) };
+    const instructions = [...computeBudgetInstructions(budget), ...accounts.flatMap((one) => one.instructions)];
+    const bytes = await signWith(buildTransaction(relayer.address, instructions, blockhash), relayer);
+    signings.push({ lane: relayer.address, bytes, ...budget, expires: { lastValidHeight }, transfers: [] });
   }
   await broadcastStored(deps, chain, await storeSignings(deps, chain, signings, undefined));
   const deadline = Date.now() + WAIT_MS;
@@ -66,10 +70,4 @@ async function listMissing(deps: TransferDeps, chain: SolanaChain) {
     wanted.map(({ address }) => address),
   );
   return wanted.filter((_one, index) => keepCreated(found[index]) === undefined);
-}
-
-async function signAsPayer(relayer: SolanaSigner, unsigned: Uint8Array, lastValidHeight: number): Promise<Signing> {
-  const bytes = await signWith(unsigned, relayer);
-  // So few instructions need no compute budget.
-  return { lane: relayer.address, bytes, units: 0, unitPrice: 0n, expires: { lastValidHeight }, transfers: [] };
 }
