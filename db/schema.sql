@@ -1425,6 +1425,7 @@ CREATE OR REPLACE FUNCTION public.audit_entry_text(entry audit_entry, previous b
  RETURNS text
  LANGUAGE sql
  STABLE
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   select '[' || array_to_string(array[
     to_json(entry.day::text)::text,
@@ -1466,6 +1467,7 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.check_ledger_group_balance()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   declare
     unbalanced bigint;
@@ -1482,7 +1484,7 @@ CREATE OR REPLACE FUNCTION public.database_identity(epoch_table oid)
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog'
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   declare
     system text := '-';
@@ -1646,6 +1648,7 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.queue_payout(of_kind text, of_merchant text, of_asset text, of_chain text, at timestamp with time zone)
  RETURNS void
  LANGUAGE sql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
     insert into payout_queue as q (kind, merchant_id, asset, chain, due_at)
     values (of_kind, of_merchant, of_asset, of_chain, at)
@@ -1775,6 +1778,7 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.reject_change()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     raise exception '% is append only', tg_table_name;
@@ -1784,6 +1788,7 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.reject_event_change()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     if tg_op = 'DELETE' and current_setting('pay.removes_history', true) = 'on' then
@@ -1796,6 +1801,7 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.reject_quote_change()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     if to_jsonb(new) - 'blockhash_until' is distinct from to_jsonb(old) - 'blockhash_until' then
@@ -1808,6 +1814,7 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.reject_unknown_move()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     raise foreign_key_violation using message = format('%s cannot move from %s to %s', tg_table_name, old.state, new.state);
@@ -1932,13 +1939,20 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.set_refund_place()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
+  declare
+    begins_as text;
   begin
     select p.account_id, p.mode, coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer),
       coalesce(new.owed_asset, p.owed_asset),
-      coalesce(new.owed_amount, div(p.owed_amount * new.amount + p.paid_amount - p.fee - 1, p.paid_amount - p.fee))
-    into new.account_id, new.mode, new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount
+      coalesce(new.owed_amount, div(p.owed_amount * new.amount + p.paid_amount - p.fee - 1, p.paid_amount - p.fee)),
+      case when p.mode = 'live' and not p.direct and o.id is not null then 'due' else 'marked' end
+    into new.account_id, new.mode, new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount, begins_as
     from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
+    if new.state <> begins_as then
+      raise exception 'a refund of % begins as %', new.payment_id, begins_as;
+    end if;
     return new;
   end $function$
 ;

@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
 import type { MutationGroup } from "./mutation.ts";
 
+const forgedRefunds = ["test/integration/db/forged-refunds.test.ts"];
 const refunds = ["test/integration/payments/payouts/refund.test.ts"];
 
 /** Mutations of refunds: requests, the settlements they draw on, and adoption after a restore. */
@@ -73,6 +74,24 @@ export const refundMutations: readonly MutationGroup[] = [
         name: "a refund adds to the merchant's balance",
         find: "check (owed_amount > 0)",
         replace: "",
+      },
+      {
+        name: "a temporary table decides who receives a refund and who pays it",
+        find: "create function set_refund_place() returns trigger language plpgsql\n  set search_path = pg_catalog, public, pg_temp as",
+        replace: "create function set_refund_place() returns trigger language plpgsql as",
+        tests: forgedRefunds,
+      },
+      {
+        name: "the api's login records a refund of a live payment as paid",
+        find: "if new.state <> begins_as then",
+        replace: "if begins_as = 'marked' and new.state <> begins_as then",
+        tests: forgedRefunds,
+      },
+      {
+        name: "a refund of test mode enters the queue of payouts",
+        find: "case when p.mode = 'live' and not p.direct",
+        replace: "case when not p.direct",
+        tests: forgedRefunds,
       },
     ],
   },

@@ -40,7 +40,8 @@ create function lock_audit_chain() returns void language plpgsql
   end $$;
 
 -- The text that the hash of a row covers: a JSON array without spaces. runtime/audit-chain.ts writes the same text.
-create function audit_entry_text(entry audit_entry, previous bytea) returns text language sql stable as $$
+create function audit_entry_text(entry audit_entry, previous bytea) returns text language sql stable
+  set search_path = pg_catalog, public, pg_temp as $$
   select '[' || array_to_string(array[
     to_json(entry.day::text)::text,
     to_json(entry.sequence)::text,

@@ -15,7 +15,7 @@ create table database_epoch (
 -- Identifies the database server as far as the owner of this function may ask: system, timeline, table. The identity
 -- changes when a replica is promoted and when a dump is restored, and is the same for every role.
 create function database_identity(epoch_table oid) returns text
-  language plpgsql security definer set search_path = pg_catalog as $$
+  language plpgsql security definer set search_path = pg_catalog, public, pg_temp as $$
   declare
     system text := '-';
     timeline text := '-';

@@ -42,18 +42,21 @@ create trigger event_known_moves after insert on event referencing new table as 
 
 -- Refuses an update that moves a row between states. Each table that the api may write has a trigger whose condition lists the moves
 -- of db/states.ts: a stolen login could otherwise write a state that is none, and workers sign an event for it.
-create function reject_unknown_move() returns trigger language plpgsql as $$
+create function reject_unknown_move() returns trigger language plpgsql
+  set search_path = pg_catalog, public, pg_temp as $$
   begin
     raise foreign_key_violation using message = format('%s cannot move from %s to %s', tg_table_name, old.state, new.state);
   end $$;
 
-create function reject_change() returns trigger language plpgsql as $$
+create function reject_change() returns trigger language plpgsql
+  set search_path = pg_catalog, public, pg_temp as $$
   begin
     raise exception '% is append only', tg_table_name;
   end $$;
 
 -- Events leave by the functions of retention.sql only, which set `pay.removes_history`.
-create function reject_event_change() returns trigger language plpgsql as $$
+create function reject_event_change() returns trigger language plpgsql
+  set search_path = pg_catalog, public, pg_temp as $$
   begin
     if tg_op = 'DELETE' and current_setting('pay.removes_history', true) = 'on' then
       return null;

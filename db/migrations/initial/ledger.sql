@@ -48,7 +48,8 @@ create function lock_exception(exception bigint) returns void language sql
   $$;
 
 -- A statement inserts all entries of a group.
-create function check_ledger_group_balance() returns trigger language plpgsql as $$
+create function check_ledger_group_balance() returns trigger language plpgsql
+  set search_path = pg_catalog, public, pg_temp as $$
   declare
     unbalanced bigint;
   begin

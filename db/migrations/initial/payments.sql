@@ -104,7 +104,8 @@ create index payment_option_direct on payment_option (payer) where direct;
 -- Renewed quotes, which are deleted once nothing can refer to them.
 create index payment_option_renewal on payment_option (created_at) where number > 1;
 
-create function reject_quote_change() returns trigger language plpgsql as $$
+create function reject_quote_change() returns trigger language plpgsql
+  set search_path = pg_catalog, public, pg_temp as $$
   begin
     if to_jsonb(new) - 'blockhash_until' is distinct from to_jsonb(old) - 'blockhash_until' then
       raise exception 'a quote never changes: %', old.id;

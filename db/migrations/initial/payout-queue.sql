@@ -25,7 +25,7 @@ create index payout_queue_blocked on payout_queue (blocked_at) where blocked_by 
 -- smaller new row may then succeed. Every call increments `version`, so that a worker does not store an obstacle that it
 -- found before the change (db/queries/payout-queue.ts).
 create function queue_payout(of_kind text, of_merchant text, of_asset text, of_chain text, at timestamptz)
-  returns void language sql as $$
+  returns void language sql set search_path = pg_catalog, public, pg_temp as $$
     insert into payout_queue as q (kind, merchant_id, asset, chain, due_at)
     values (of_kind, of_merchant, of_asset, of_chain, at)
     on conflict (kind, merchant_id, asset, chain) do update set version = q.version + 1,

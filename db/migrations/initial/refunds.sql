@@ -34,14 +34,22 @@ create index refund_unpaid on refund (id) where state in ('due', 'held', 'paying
 
 -- Completes a refund of a payment: it goes back to the payer, in what was paid. If the merchant's balance is in another
 -- asset, the refund draws from it the refunded share of what was credited for the payment, including its fee, rounded up.
--- The api, which may not write these columns (db/grants.ts), therefore chooses neither the receiver nor who pays.
-create function set_refund_place() returns trigger language plpgsql as $$
+-- The api, which may not write these columns (db/grants.ts), therefore chooses neither the receiver nor who pays. Nor does it
+-- choose the state: a refund that is only recorded counts as paid.
+create function set_refund_place() returns trigger language plpgsql
+  set search_path = pg_catalog, public, pg_temp as $$
+  declare
+    begins_as text;
   begin
     select p.account_id, p.mode, coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer),
       coalesce(new.owed_asset, p.owed_asset),
-      coalesce(new.owed_amount, div(p.owed_amount * new.amount + p.paid_amount - p.fee - 1, p.paid_amount - p.fee))
-    into new.account_id, new.mode, new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount
+      coalesce(new.owed_amount, div(p.owed_amount * new.amount + p.paid_amount - p.fee - 1, p.paid_amount - p.fee)),
+      case when p.mode = 'live' and not p.direct and o.id is not null then 'due' else 'marked' end
+    into new.account_id, new.mode, new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount, begins_as
     from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
+    if new.state <> begins_as then
+      raise exception 'a refund of % begins as %', new.payment_id, begins_as;
+    end if;
     return new;
   end $$;
 create trigger refund_place before insert on refund for each row

@@ -125,6 +125,18 @@ describe.each(memberNames(roles))("the role %s", (role) => {
   });
 });
 
+test("every function that Postgres parses when it runs names the schemas in which it searches", async () => {
+  // Every role may create temporary tables, and Postgres searches those first.
+  const lacking = await execute(
+    url,
+    `select p.oid::regprocedure::text as name from pg_proc p
+    where p.pronamespace = 'public'::regnamespace and p.prosqlbody is null
+      and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+      and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, public, pg_temp'] order by 1`,
+  );
+  expect(lacking).toEqual([]);
+});
+
 test("neither the api nor readers can read what would move money: signatures, permits and signed bytes", async () => {
   for (const role of ["api", "reader"] as const) {
     const client = await connectAs(role);

@@ -18,6 +18,7 @@ import type { Db } from "../../../../db/tables.ts";
 import { newId } from "../../../../payments/ids.ts";
 import {
   insertMerchant,
+  insertOptionRow,
   insertPaymentRow,
   insertSettlementRow,
   someAsset,
@@ -64,6 +65,8 @@ async function insertDestination(on: Db, { merchantId }: Merchant, minimum: bigi
 async function insertRefundRow(on: Db, { merchantId, accountId }: Merchant): Promise<string> {
   const id = newId("rfnd", new Date());
   const payment_id = await insertPaymentRow(on, { merchantId, accountId }, { dueAt: null });
+  await insertOptionRow(on, payment_id, "eip3009");
+  await on.updateTable("payment").set({ option_id: `opt_${payment_id}` }).where("id", "=", payment_id).execute();
   await insertRefund(on, {
     id,
     payment_id,

@@ -97,6 +97,10 @@ test("a refund that its merchant's balance does not cover has an age of its own,
   const refund = (id: string, merchant: string, seconds: number) => [
     `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at)
       values ('pay_${id}', 'acc_1', '${merchant}', 'live', 'iso4217/USD', 100, 'requires_action', now(), now(), now())`,
+    `insert into payment_option (id, payment_id, account, chain, asset, token, payer, receiver, amount, authorization_nonce,
+        valid_before, created_at)
+      values ('opt_${id}', 'pay_${id}', '', '${here}', '${here}/erc20:0x00', '', '0x00', '0x01', 100, '${id}', 1, now())`,
+    `update payment set option_id = 'opt_${id}' where id = 'pay_${id}'`,
     `insert into refund (id, payment_id, number, account_id, mode, merchant_id, asset, amount, state, created_at, updated_at, due_at)
       values ('${id}', 'pay_${id}', 1, 'acc_1', 'live', '${merchant}', '${here}/erc20:0x00', 100, 'due',
         '${after(seconds).toISOString()}', now(), '${after(seconds).toISOString()}')`,
@@ -131,7 +135,7 @@ test("a confirm's age is counted from its acceptance, and a push that waits for 
   await insertOptionRow(db, "pay_1", "push");
   await execute(url, attempt("0a", "opt_pay_1"));
   expect((await read(60)).overdue).toContainEqual({ table: "attempt", seconds: 0 });
-  await execute(url, "delete from attempt", "delete from payment_option");
+  await execute(url, "delete from attempt", "delete from payment_option where payment_id = 'pay_1'");
   await insertOptionRow(db, "pay_1", "eip3009");
   await execute(url, attempt("0a", "opt_pay_1"));
   expect((await read(60)).overdue).toContainEqual({ table: "attempt", seconds: 60 });
