@@ -144,8 +144,9 @@ create table audit_entry (
   before json,
   after json,
   hash bytea not null,
+  transaction_id xid8 not null default pg_current_xact_id(),
   CHECK (((at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (at < '10000-01-01 00:00:00+00'::timestamp with time zone))),
-  CHECK ((actor_kind = ANY (ARRAY['key'::text, 'operator'::text, 'worker'::text]))),
+  CHECK ((actor_kind = ANY (ARRAY['key'::text, 'operator'::text, 'worker'::text, 'login'::text]))),
   PRIMARY KEY (day, sequence)
 );
 
@@ -1353,7 +1354,7 @@ AS $function$
     -- Most updates of payments add no event. They must not wait for a lock on this table, as `vacuum full` takes it.
     if not exists (select from added) then return null; end if;
     insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
-    select a.id, e.id, a.priority, a.at, a.at
+    select a.id, e.id, a.priority, a.at, least(a.at, now())
     from added a
     join webhook_endpoint e on e.account_id = a.account_id and e.mode = a.mode and e.deleted_at is null and e.disabled_at is null
     where case when a.type = 'webhook_endpoint.test' then e.id = a.endpoint_id
@@ -1507,6 +1508,16 @@ CREATE OR REPLACE FUNCTION public.ledger_day_of(at timestamp with time zone)
  LANGUAGE sql
  IMMUTABLE
 RETURN ((at AT TIME ZONE 'UTC'::text))::date
+;
+
+CREATE OR REPLACE FUNCTION public.limit_former_secret()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    raise exception 'the former secret of % would work for over 30 days', new.id;
+  end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.lock_audit_chain()
@@ -1785,6 +1796,26 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.reject_delivery_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    raise insufficient_privilege using message = 'only a worker ends or postpones a delivery';
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.reject_endpoint_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    raise insufficient_privilege using message = format('%s belongs to an operator', old.id);
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.reject_event_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1808,6 +1839,16 @@ AS $function$
       raise exception 'a quote never changes: %', old.id;
     end if;
     return new;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.reject_reinstatement()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    raise exception 'a row of % stays revoked', tg_table_name;
   end $function$
 ;
 
@@ -1933,6 +1974,36 @@ AS $function$
       ) select 'payment_option', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end
         from gone g;
     end case;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.report_rejected_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    new.reported_at := null;
+    return new;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.require_audit_entry()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  declare
+    about text := to_jsonb(new) ->> tg_argv[1];
+  begin
+    if not exists (
+      select from audit_entry where subject = about and action = tg_argv[0] and transaction_id = pg_current_xact_id()
+    ) then
+      insert into audit_entry (at, actor_kind, actor_id, actor_address, action, subject)
+      values (clock_timestamp(), 'login', session_user, host(inet_client_addr()), tg_argv[0], about);
+    end if;
+    return null;
   end $function$
 ;
 
@@ -2071,8 +2142,19 @@ AS $function$
   $function$
 ;
 
+CREATE CONSTRAINT TRIGGER api_key_created_audited AFTER INSERT ON public.api_key DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION require_audit_entry('api_key.created', 'id');
+CREATE CONSTRAINT TRIGGER api_key_rotated_audited AFTER UPDATE ON public.api_key DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((((old.hash IS DISTINCT FROM new.hash) OR (old.previous_hash IS DISTINCT FROM new.previous_hash)) OR (old.previous_until IS DISTINCT FROM new.previous_until))) EXECUTE FUNCTION require_audit_entry('api_key.rotated', 'id');
+CREATE CONSTRAINT TRIGGER app_id_created_audited AFTER INSERT ON public.app_id DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION require_audit_entry('app_id.created', 'id');
+CREATE CONSTRAINT TRIGGER approval_key_registered_audited AFTER INSERT ON public.approval_key DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION require_audit_entry('approval_key.registered', 'merchant_id');
+CREATE CONSTRAINT TRIGGER destination_change_applied_audited AFTER UPDATE ON public.destination_change DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state <> new.state) AND (new.state = 'applied'::text))) EXECUTE FUNCTION require_audit_entry('destination.change_applied', 'destination_id');
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
+CREATE CONSTRAINT TRIGGER webhook_endpoint_created_audited AFTER INSERT ON public.webhook_endpoint DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION require_audit_entry('webhook_endpoint.created', 'id');
+CREATE CONSTRAINT TRIGGER webhook_endpoint_moved_audited AFTER UPDATE ON public.webhook_endpoint DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((old.url <> new.url)) EXECUTE FUNCTION require_audit_entry('webhook_endpoint.updated', 'id');
+CREATE TRIGGER api_key_former_secret BEFORE INSERT OR UPDATE ON public.api_key FOR EACH ROW WHEN ((new.previous_until > (clock_timestamp() + '30 days 00:01:00'::interval))) EXECUTE FUNCTION limit_former_secret();
+CREATE TRIGGER api_key_revoked BEFORE UPDATE ON public.api_key FOR EACH ROW WHEN (((old.revoked_at IS DISTINCT FROM new.revoked_at) AND (old.revoked_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement();
+CREATE TRIGGER app_id_revoked BEFORE UPDATE ON public.app_id FOR EACH ROW WHEN (((old.revoked_at IS DISTINCT FROM new.revoked_at) AND (old.revoked_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement();
 CREATE TRIGGER approval_key_insert_webhook AFTER INSERT ON public.approval_key FOR EACH ROW EXECUTE FUNCTION add_approval_key_events();
+CREATE TRIGGER approval_key_revoked BEFORE UPDATE ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS DISTINCT FROM new.revoked_at) AND (old.revoked_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement();
 CREATE TRIGGER approval_key_revoked_webhook AFTER UPDATE OF revoked_at ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL))) EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER attempt_insert_events AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER attempt_known_moves BEFORE UPDATE OF state ON public.attempt FOR EACH ROW WHEN (((old.state <> new.state) AND ((((old.state <> 'waiting'::text) OR (new.state <> 'verified'::text)) AND ((old.state <> 'waiting'::text) OR (new.state <> 'refused'::text))) AND ((old.state <> 'refused'::text) OR (new.state <> 'waiting'::text))))) EXECUTE FUNCTION reject_unknown_move();
@@ -2083,6 +2165,7 @@ CREATE TRIGGER destination_change_insert_events AFTER INSERT ON public.destinati
 CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_events();
 CREATE TRIGGER destination_change_kept BEFORE DELETE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER destination_change_known_moves BEFORE UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((old.state <> new.state) AND (((((old.state <> 'requested'::text) OR (new.state <> 'approved'::text)) AND ((old.state <> 'requested'::text) OR (new.state <> 'applied'::text))) AND ((old.state <> 'requested'::text) OR (new.state <> 'rejected'::text))) AND ((old.state <> 'approved'::text) OR (new.state <> 'applied'::text))))) EXECUTE FUNCTION reject_unknown_move();
+CREATE TRIGGER destination_change_rejected BEFORE UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((new.state = 'rejected'::text) AND (old.state <> 'rejected'::text))) EXECUTE FUNCTION report_rejected_change();
 CREATE TRIGGER destination_change_state_webhook AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_destination_events();
 CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_event_change();
 CREATE TRIGGER event_known_moves AFTER INSERT ON public.event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION reject_unknown_moves();
@@ -2118,4 +2201,6 @@ CREATE TRIGGER settlement_requeued AFTER UPDATE OF due_at ON public.settlement F
 CREATE TRIGGER transaction_insert_events AFTER INSERT ON public.transaction REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_transaction_inserts();
 CREATE TRIGGER transaction_move_events AFTER UPDATE ON public.transaction REFERENCING OLD TABLE AS former NEW TABLE AS moved FOR EACH STATEMENT EXECUTE FUNCTION record_transaction_moves();
 CREATE TRIGGER transfer_insert_events AFTER INSERT ON public.transfer REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
+CREATE TRIGGER webhook_delivery_of_workers BEFORE UPDATE ON public.webhook_delivery FOR EACH ROW WHEN ((((new.state <> 'pending'::text) OR (new.due_at > (clock_timestamp() + '00:01:00'::interval))) AND (pg_has_role('pay_api'::name, 'usage'::text) OR pg_has_role('pay_admin'::name, 'usage'::text)) AND (NOT pg_has_role('pay_worker'::name, 'usage'::text)))) EXECUTE FUNCTION reject_delivery_change();
+CREATE TRIGGER webhook_endpoint_of_operator BEFORE UPDATE ON public.webhook_endpoint FOR EACH ROW WHEN ((old.by_operator AND pg_has_role('pay_api'::name, 'usage'::text) AND (NOT pg_has_role('pay_admin'::name, 'usage'::text)))) EXECUTE FUNCTION reject_endpoint_change();
 CREATE TRIGGER webhook_event_deliveries AFTER INSERT ON public.webhook_event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_webhook_deliveries();

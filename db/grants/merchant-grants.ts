@@ -1,20 +1,31 @@
 import type { MerchantTables } from "../tables/merchant-tables.ts";
 import { append, type GrantsOf, read, readers, writeAndDelete } from "./privileges.ts";
 
-/** A requested change of a destination can be decided, applied and reported, but not become another change. */
-const decided = {
+/** A requested change of a destination can be decided and applied, but not become another change. Workers report it. */
+const requested = {
   select: "all",
-  insert: "all",
-  update: [
+  insert: [
+    "id",
+    "merchant_id",
+    "destination_id",
+    "asset",
+    "given_asset",
+    "before",
+    "after",
     "state",
+    "requester_kind",
+    "requester_id",
+    "requester_address",
+    "created_at",
+    "applies_at",
     "decider_kind",
     "decider_id",
     "decider_address",
     "decided_at",
     "rejection",
     "applied_at",
-    "reported_at",
   ],
+  update: ["state", "decider_kind", "decider_id", "decider_address", "decided_at", "rejection", "applied_at"],
 } as const;
 
 /** The columns that the revocation of an approval key changes. */
@@ -67,7 +78,13 @@ export const merchantGrants: GrantsOf<MerchantTables> = {
       update: ["accumulation_ms", "accumulation_amount", "minimum", "direct", "accepts_other_assets", "updated_at"],
     },
   },
-  destination_change: { api: decided, worker: decided, admin: decided, reader: read },
+  destination_change: {
+    api: requested,
+    // Applies what was requested, and requests nothing.
+    worker: { select: "all", update: ["state", "applied_at", "reported_at"] },
+    admin: requested,
+    reader: read,
+  },
   // What operators and merchants have signed for the signer, and the keys of the merchants.
   signed_statement: {
     api: { select: readableStatement, insert: "all" },

@@ -13,7 +13,8 @@ export type AuditTables = {
     day: GeneratedAlways<string>;
     sequence: GeneratedAlways<number>;
     at: Date;
-    actor_kind: "key" | "operator" | "worker";
+    /** `login`: someone with a login of the database, without the service. */
+    actor_kind: "key" | "operator" | "worker" | "login";
     actor_id: string;
     actor_address: string | null;
     action: string;
@@ -21,6 +22,7 @@ export type AuditTables = {
     before: JsonText;
     after: JsonText;
     hash: GeneratedAlways<Buffer>;
+    transaction_id: GeneratedAlways<string>;
   };
   /** The last entry of each day that has ended, and when the sink accepted it. */
   audit_head: { day: string; sequence: number; hash: Buffer; at: Date; exported_at: Date | null };

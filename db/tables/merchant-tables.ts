@@ -1,4 +1,4 @@
-import type { Generated } from "kysely";
+import type { ColumnType, Generated } from "kysely";
 import type { AuditActor } from "../queries/audit-entries.ts";
 import type { DestinationChangeState } from "../states.ts";
 import type { DestinationRejection, Mode } from "./column-types.ts";
@@ -72,8 +72,8 @@ export type MerchantTables = {
     /** Why a rejected change was rejected. */
     rejection: DestinationRejection | null;
     applied_at: Date | null;
-    /** When the signer received the change; null again when a change that it received is rejected or approved. */
-    reported_at: Date | null;
+    /** When a worker reported the change to the signer. A trigger sets it to null when the change is rejected. */
+    reported_at: ColumnType<Date | null, never, Date | null>;
   };
   /** A statement that an operator or a merchant has signed, for the signer. `subject`: the change or the refund. */
   signed_statement: {

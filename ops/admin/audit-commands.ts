@@ -12,14 +12,14 @@ import { type AddAction, describeEach, UsageError, unwrap, wholeNumber } from ".
 export function addAuditCommands(program: Command, addAction: AddAction): void {
   const audit = program
     .command("audit")
-    .description("the log of every change that a key, an operator or a worker made");
+    .description("the log of every change that a key, an operator, a worker or a database login made");
   addAction(
     audit
       .command("list")
       .description("list entries, newest first")
       .option("--day <date>", "only of this day, UTC", day)
       .option("--subject <id>", "only about this object")
-      .option("--actor <id>", "only by this key or operator")
+      .option("--actor <id>", "only by this key, operator or database login")
       .option("--limit <number>", "most entries to list", wholeNumber, "50"),
     async (context, _args, { day, subject, actor, limit }) => {
       const entries = await listAuditEntries(context.db, { day, subject, actor, limit: Number(limit) });

@@ -47,7 +47,6 @@ export async function requestChanges(
       decided_at: null,
       rejection: null,
       applied_at: null,
-      reported_at: null,
     })),
   );
   report(deps, { rows, actor, action: "destination.change_requested" });
@@ -95,7 +94,7 @@ export async function rejectWaiting(
   { id, actor, rejection }: { id: string; actor: AuditActor; rejection: DestinationChangeRow["rejection"] },
 ): Promise<DestinationChangeRow | undefined> {
   const at = deps.now();
-  const set = { ...toDecision(actor, at), rejection, reported_at: null };
+  const set = { ...toDecision(actor, at), rejection };
   const rows = await moveDestinationChanges(deps.db, { ids: [id], from: "requested", to: "rejected", at, set });
   report(deps, { rows, actor, action: "destination.change_rejected" });
   return rows[0];

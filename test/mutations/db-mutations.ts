@@ -1,6 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
 import type { MutationGroup } from "./mutation.ts";
 
+const forgedDestinations = ["test/integration/db/forged-destinations.test.ts"];
+
 /** Mutations of guarded transitions and updates. */
 export const dbMutations: readonly MutationGroup[] = [
   {
@@ -22,6 +24,66 @@ export const dbMutations: readonly MutationGroup[] = [
         name: "taking due payments waits for a lock on the table of deliveries",
         find: "if not exists (select from added) then return null; end if;",
         replace: "",
+      },
+      {
+        name: "the time that a stolen login writes postpones the merchant's notice",
+        find: "a.priority, a.at, least(a.at, now())",
+        replace: "a.priority, a.at, a.at",
+        tests: forgedDestinations,
+      },
+      {
+        name: "the api's login marks a notice as delivered",
+        find: "and not pg_has_role('pay_worker', 'usage'))",
+        replace: "and false)",
+        tests: forgedDestinations,
+      },
+      {
+        name: "the api's login changes an endpoint of an operator",
+        find: "when (old.by_operator and",
+        replace: "when (false and",
+        tests: forgedDestinations,
+      },
+    ],
+  },
+  {
+    file: "db/grants/merchant-grants.ts",
+    tests: forgedDestinations,
+    mutations: [
+      {
+        name: "a worker's login requests a change of a destination",
+        find: 'worker: { select: "all", update: ["state", "applied_at", "reported_at"] },',
+        replace: 'worker: { ...requested, update: ["state", "applied_at", "reported_at"] },',
+      },
+    ],
+  },
+  {
+    file: "db/migrations/initial/audited-changes.sql",
+    tests: ["test/integration/db/unaudited-access.test.ts"],
+    mutations: [
+      {
+        name: "what the api's login writes without the service is not in the audit log",
+        find: "if not exists (",
+        replace: "if false and not exists (",
+      },
+      {
+        name: "an earlier entry about a key stands for the entry of its change",
+        find: " and transaction_id = pg_current_xact_id()",
+        replace: "",
+      },
+      {
+        name: "any entry about a key stands for the entry of its change",
+        find: "subject = about and action = tg_argv[0]",
+        replace: "subject = about",
+      },
+      {
+        name: "the api's login lets a former secret work for ever",
+        find: "interval '30 days 1 minute'",
+        replace: "interval '1000 years'",
+      },
+      {
+        name: "the api's login reinstates a revoked key",
+        find: "create trigger api_key_revoked before update on api_key for each row\n  when (",
+        replace: "create trigger api_key_revoked before update on api_key for each row\n  when (false and ",
       },
     ],
   },

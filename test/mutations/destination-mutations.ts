@@ -83,6 +83,12 @@ export const destinationMutations: readonly MutationGroup[] = [
         replace: "do update set updated_at",
       },
       {
+        name: "the signer does not hear of a rejected change",
+        find: "new.reported_at := null;",
+        replace: "",
+        tests: ["test/integration/db/forged-destinations.test.ts"],
+      },
+      {
         name: "a change of one merchant redirects the payouts of another",
         find: "where d.merchant_id = excluded.merchant_id and d.asset = excluded.asset",
         replace: "",

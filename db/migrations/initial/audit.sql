@@ -7,7 +7,7 @@ create table audit_entry (
   sequence integer not null,
   -- Postgres and JavaScript write a time within these bounds in the same way.
   at timestamptz not null check (at >= '1970-01-01T00:00:00Z' and at < '10000-01-01T00:00:00Z'),
-  actor_kind text not null check (actor_kind in ('key', 'operator', 'worker')),
+  actor_kind text not null check (actor_kind in ('key', 'operator', 'worker', 'login')),
   actor_id text not null,
   actor_address text,
   action text not null,
@@ -15,6 +15,8 @@ create table audit_entry (
   before json,
   after json,
   hash bytea not null,
+  -- Shows `require_audit_entry` which changes have an entry.
+  transaction_id xid8 not null default pg_current_xact_id(),
   primary key (day, sequence)
 );
 create index audit_entry_subject on audit_entry (subject);

@@ -19,6 +19,7 @@ const files = [
   "webhooks",
   "refund-events",
   "audit",
+  "audited-changes",
   "operators",
   "retention",
   "storage",

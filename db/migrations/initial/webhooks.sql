@@ -37,6 +37,15 @@ create table webhook_endpoint (
 );
 create unique index webhook_endpoint_url on webhook_endpoint (account_id, mode, md5(url)) where deleted_at is null;
 create index webhook_endpoint_created on webhook_endpoint (account_id, mode, created_at);
+-- An endpoint of an operator is registered so that no API key silences it. The api's login cannot either.
+create function reject_endpoint_change() returns trigger language plpgsql
+  set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    raise insufficient_privilege using message = format('%s belongs to an operator', old.id);
+  end $$;
+create trigger webhook_endpoint_of_operator before update on webhook_endpoint for each row
+  when (old.by_operator and pg_has_role('pay_api', 'usage') and not pg_has_role('pay_admin', 'usage'))
+  execute function reject_endpoint_change();
 create index webhook_endpoint_deleted on webhook_endpoint (deleted_at);
 
 -- What happened to an account's objects, once for all of its endpoints. Triggers copy the account and the merchant from
@@ -106,6 +115,16 @@ create table webhook_delivery (
   primary key (event_id, endpoint_id),
   check ((state = 'pending') = (due_at is not null))
 );
+-- Only workers end or postpone a delivery. Other logins make it due once more.
+create function reject_delivery_change() returns trigger language plpgsql
+  set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    raise insufficient_privilege using message = 'only a worker ends or postpones a delivery';
+  end $$;
+create trigger webhook_delivery_of_workers before update on webhook_delivery for each row
+  when ((new.state <> 'pending' or new.due_at > clock_timestamp() + interval '1 minute')
+    and (pg_has_role('pay_api', 'usage') or pg_has_role('pay_admin', 'usage')) and not pg_has_role('pay_worker', 'usage'))
+  execute function reject_delivery_change();
 create index webhook_delivery_due on webhook_delivery (endpoint_id, priority, due_at) where due_at is not null;
 create index webhook_delivery_pending on webhook_delivery (at) where state = 'pending';
 create index webhook_delivery_listed on webhook_delivery (endpoint_id, at, event_id);
@@ -127,14 +146,14 @@ create table webhook_attempt (
 create index webhook_attempt_at on webhook_attempt (at);
 
 -- Adds the deliveries of new events: one for each endpoint that receives them. An event about an endpoint goes to the
--- others, a test event only to its endpoint.
+-- others, a test event only to its endpoint. Each is due now: a stolen login can write any time of an event.
 create function add_webhook_deliveries() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     -- Most updates of payments add no event. They must not wait for a lock on this table, as `vacuum full` takes it.
     if not exists (select from added) then return null; end if;
     insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
-    select a.id, e.id, a.priority, a.at, a.at
+    select a.id, e.id, a.priority, a.at, least(a.at, now())
     from added a
     join webhook_endpoint e on e.account_id = a.account_id and e.mode = a.mode and e.deleted_at is null and e.disabled_at is null
     where case when a.type = 'webhook_endpoint.test' then e.id = a.endpoint_id

@@ -44,7 +44,9 @@ test("temporary tables of the api's login decide nothing about a refund", async 
   const paymentId = await insertPaid({ mode: "live" });
   const victim = await insertMerchant(db);
   await asApi.transaction().execute(async (own) => {
-    await sql`create temp table payment on commit drop as select * from public.payment where id = ${paymentId}`.execute(own);
+    await sql`create temp table payment on commit drop as select * from public.payment where id = ${paymentId}`.execute(
+      own,
+    );
     await sql`create temp table payment_option on commit drop as
       select * from public.payment_option where payment_id = ${paymentId}`.execute(own);
     await sql`update pg_temp.payment set account_id = ${victim.accountId}, merchant_id = ${victim.merchantId},
@@ -66,11 +68,14 @@ test.each([
   { of: "a live payment", payment: { mode: "live" }, right: "due", wrong: ["marked", "held", "paying", "paid"] },
   { of: "a payment of test mode", payment: { mode: "test" }, right: "marked", wrong: ["due"] },
   { of: "a direct payment", payment: { mode: "live", direct: true }, right: "marked", wrong: ["due"] },
-] as const)("the api's login inserts no refund of $of in another state than $right", async ({ payment, right, wrong }) => {
-  const paymentId = await insertPaid(payment);
-  const id = newId("rfnd", new Date());
-  for (const state of wrong)
-    await expect(insertRefund(id, paymentId, state)).rejects.toThrow(`a refund of ${paymentId} begins as ${right}`);
-  expect(await db.selectFrom("webhook_event").select("id").where("refund_id", "=", id).execute()).toEqual([]);
-  await insertRefund(id, paymentId, right);
-});
+] as const)(
+  "the api's login inserts no refund of $of in another state than $right",
+  async ({ payment, right, wrong }) => {
+    const paymentId = await insertPaid(payment);
+    const id = newId("rfnd", new Date());
+    for (const state of wrong)
+      await expect(insertRefund(id, paymentId, state)).rejects.toThrow(`a refund of ${paymentId} begins as ${right}`);
+    expect(await db.selectFrom("webhook_event").select("id").where("refund_id", "=", id).execute()).toEqual([]);
+    await insertRefund(id, paymentId, right);
+  },
+);

@@ -66,7 +66,11 @@ async function insertRefundRow(on: Db, { merchantId, accountId }: Merchant): Pro
   const id = newId("rfnd", new Date());
   const payment_id = await insertPaymentRow(on, { merchantId, accountId }, { dueAt: null });
   await insertOptionRow(on, payment_id, "eip3009");
-  await on.updateTable("payment").set({ option_id: `opt_${payment_id}` }).where("id", "=", payment_id).execute();
+  await on
+    .updateTable("payment")
+    .set({ option_id: `opt_${payment_id}` })
+    .where("id", "=", payment_id)
+    .execute();
   await insertRefund(on, {
     id,
     payment_id,

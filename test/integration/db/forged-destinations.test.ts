@@ -1,0 +1,116 @@
+import { sql } from "kysely";
+import { beforeEach, expect, test } from "vitest";
+import { openDb } from "../../../db/open.ts";
+import type { Db } from "../../../db/tables.ts";
+import { newId } from "../../../payments/ids.ts";
+import { allEntries } from "../../support/audited-changes.ts";
+import { addCleanup } from "../../support/cleanups.ts";
+import { roleUrl } from "../../support/database-roles.ts";
+import { insertMerchant, someAsset, someChain } from "../../support/insert-rows.ts";
+import { openTestDb } from "../../support/open-test-db.ts";
+
+// What a thief who has a database login can do to redirect a merchant's payments unnoticed.
+
+const { db, url } = await openTestDb(4);
+const openAs = async (role: "api" | "worker" | "admin") => {
+  const thief = openDb(await roleUrl(url, role), { max: 1, applicationName: "thief" });
+  addCleanup(() => thief.destroy());
+  return thief;
+};
+const [asApi, asWorker, asAdmin] = [await openAs("api"), await openAs("worker"), await openAs("admin")];
+
+const stranger = `${someChain}:0x${"bad0".repeat(10)}`;
+let merchant: Awaited<ReturnType<typeof insertMerchant>>;
+let ids: { destination: string; change: string; endpoint: string };
+
+beforeEach(async () => {
+  merchant = await insertMerchant(db);
+  ids = {
+    destination: newId("crypto", new Date()),
+    change: newId("dchg", new Date()),
+    endpoint: newId("whe", new Date()),
+  };
+  await sql`insert into settlement_destination (id, merchant_id, asset, destination, direct, created_at, updated_at)
+    values (${ids.destination}, ${merchant.merchantId}, ${someAsset}, ${`${someChain}:0x1`}, true, now(), now())`.execute(
+    db,
+  );
+  await sql`insert into webhook_endpoint (id, account_id, mode, url, by_operator, key_id, secret, created_at)
+    values (${ids.endpoint}, ${merchant.accountId}, 'live', 'https://shop.example.test/', true, 'k', 's', now())`.execute(
+    db,
+  );
+});
+
+const request = (by: Db) =>
+  sql`insert into destination_change
+    (id, merchant_id, destination_id, asset, before, after, state, requester_kind, requester_id, created_at, applies_at)
+  values (${ids.change}, ${merchant.merchantId}, ${ids.destination}, ${someAsset}, ${`${someChain}:0x1`}, ${stranger}, 'requested',
+    'key', 'key_1', '2200-01-01', now())`.execute(by);
+const apply = (by: Db) =>
+  sql`update destination_change set state = 'applied', applied_at = '2200-01-01' where id = ${ids.change}`.execute(by);
+const readChange = () =>
+  db.selectFrom("destination_change").selectAll().where("id", "=", ids.change).executeTakeFirstOrThrow();
+const entriesOfDestination = async () => (await allEntries(db)).filter(({ subject }) => subject === ids.destination);
+
+test("a change that the api's login forges is in the audit log, due at the merchant's endpoint and reported to the signer", async () => {
+  await request(asApi);
+  await apply(asApi);
+  const report = sql`update destination_change set reported_at = now() where id = ${ids.change}`;
+  for (const by of [asApi, asAdmin]) await expect(report.execute(by)).rejects.toMatchObject({ code: "42501" });
+  expect(await readChange()).toMatchObject({ state: "applied", reported_at: null });
+  expect(await entriesOfDestination()).toMatchObject([
+    {
+      action: "destination.change_applied",
+      actor_kind: "login",
+      actor_id: new URL(await roleUrl(url, "api")).username,
+    },
+  ]);
+  const { rows } = await sql`
+    select v.type, d.state, d.due_at <= now() as due from webhook_delivery d join webhook_event v on v.id = d.event_id
+    where d.endpoint_id = ${ids.endpoint} order by v.sequence`.execute(db);
+  expect(rows).toEqual([
+    { type: "destination.change_requested", state: "pending", due: true },
+    { type: "destination.applied", state: "pending", due: true },
+  ]);
+});
+
+test("only workers end or postpone a delivery, and the api's login changes no endpoint of an operator", async () => {
+  await request(asApi);
+  const where = sql`where endpoint_id = ${ids.endpoint}`;
+  for (const by of [asApi, asAdmin]) {
+    for (const forged of [
+      sql`update webhook_delivery set state = 'delivered', due_at = null ${where}`,
+      sql`update webhook_delivery set state = 'given_up', due_at = null ${where}`,
+      sql`update webhook_delivery set due_at = '2200-01-01' ${where}`,
+    ])
+      await expect(forged.execute(by)).rejects.toThrow("only a worker ends or postpones a delivery");
+    await sql`update webhook_delivery set state = 'pending', attempts_made = 0, due_at = now() ${where}`.execute(by);
+  }
+  await sql`update webhook_delivery set due_at = now() + interval '1 hour' ${where}`.execute(asWorker);
+  for (const change of [
+    sql`url = 'https://thief.example.test/'`,
+    sql`disabled_at = now(), disabled_reason = 'requested'`,
+  ]) {
+    const forged = sql`update webhook_endpoint set ${change} where id = ${ids.endpoint}`;
+    await expect(forged.execute(asApi)).rejects.toThrow(`${ids.endpoint} belongs to an operator`);
+  }
+  for (const by of [asAdmin, asWorker])
+    await sql`update webhook_endpoint set disabled_at = null where id = ${ids.endpoint}`.execute(by);
+});
+
+test("a worker's login requests and decides no change of a destination", async () => {
+  await expect(request(asWorker)).rejects.toMatchObject({ code: "42501" });
+  await request(asApi);
+  const decide = sql`update destination_change set state = 'approved', decider_kind = 'key', decider_id = 'key_1', decided_at = now()
+    where id = ${ids.change}`;
+  await expect(decide.execute(asWorker)).rejects.toMatchObject({ code: "42501" });
+  await apply(asWorker);
+  expect(await entriesOfDestination()).toMatchObject([{ actor_kind: "login" }]);
+});
+
+test("a change that is rejected is reported to the signer once more", async () => {
+  await request(asApi);
+  await sql`update destination_change set reported_at = now() where id = ${ids.change}`.execute(asWorker);
+  await sql`update destination_change set state = 'rejected', rejection = 'decided', decider_kind = 'key', decider_id = 'key_1',
+    decided_at = now() where id = ${ids.change}`.execute(asApi);
+  expect(await readChange()).toMatchObject({ state: "rejected", reported_at: null });
+});
