@@ -121,7 +121,7 @@ const revoke = defineOperation({
   method: "POST",
   path: "/v1/api-keys/:keyId/revoke",
   name: "revokeApiKey",
-  summary: "Revokes an API key at once; with withCreated also every key that it created. Repeatable.",
+  summary: "Revokes an API key at once; with withCreated also every key that it created or rotated. Repeatable.",
   success: 200,
   body: optional(z.object({ withCreated: optional(z.boolean("expected true or false")) })),
   response: revokedKeysResponse,

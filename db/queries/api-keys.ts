@@ -94,14 +94,17 @@ export async function listAccountKeys(db: Db, accountId: string): Promise<ApiKey
 export async function updateApiKey(
   db: Db,
   id: string,
-  changes: Pick<Updateable<Tables["api_key"]>, "hash" | "hint" | "previous_hash" | "previous_until">,
+  changes: Pick<
+    Updateable<Tables["api_key"]>,
+    "hash" | "hint" | "secret_by" | "previous_hash" | "previous_until" | "previous_by"
+  >,
 ): Promise<ApiKeyRow> {
   return db.updateTable("api_key").set(changes).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
 }
 
 /**
- * Revokes an API key, and with `withCreated` also the keys that it created, those that these created, and so on. Returns
- * the ids of the keys that were not revoked before.
+ * Revokes an API key, and with `withCreated` also the keys that it created and those that have a secret of its making which works,
+ * those of these keys, and so on. Returns the ids of the keys that were not revoked before.
  */
 export async function markKeysRevoked(
   db: Db,
@@ -110,7 +113,9 @@ export async function markKeysRevoked(
   const { rows } = await sql<{ id: string }>`
     with recursive family as (
       select ${id}::text as id
-      union select k.id from api_key k join family f on k.created_by = f.id where ${withCreated}
+      union select k.id from api_key k
+      join family f on k.created_by = f.id or k.secret_by = f.id or (k.previous_by = f.id and k.previous_until > ${at})
+      where ${withCreated}
     )
     update api_key set revoked_at = ${at} from family
     where api_key.id = family.id and api_key.revoked_at is null returning api_key.id`.execute(db);

@@ -41,6 +41,9 @@ export type AccountTables = {
     expires_at: Date | null;
     /** The key that created this one; null: an operator did. */
     created_by: string | null;
+    /** The keys whose calls made the present and the former secret; null: an operator did. */
+    secret_by: string | null;
+    previous_by: Optional<string>;
     created_at: Date;
     revoked_at: Optional<Date>;
     last_used_at: Optional<Date>;

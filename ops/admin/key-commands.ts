@@ -42,8 +42,8 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
     async (context, _args, { account = "" }) => {
       await requireAccount(context, account);
       const listed = await listKeysOfAccount(context, account);
-      const value = listed.map(({ id, mode, hint, scopes, expiresAt, revokedAt, lastUsedAt }) => {
-        return { id, mode, hint, scopes: scopes.join(","), expiresAt, revokedAt, lastUsedAt };
+      const value = listed.map(({ id, mode, hint, scopes, previousUntil, expiresAt, revokedAt, lastUsedAt }) => {
+        return { id, mode, hint, scopes: scopes.join(","), previousUntil, expiresAt, revokedAt, lastUsedAt };
       });
       return { value };
     },
@@ -71,7 +71,7 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
     keys
       .command("revoke <key>")
       .description("revoke a key at once")
-      .option("--with-created", "also every key that it created over the API"),
+      .option("--with-created", "also every key that it created or rotated over the API"),
     async (context, [id = ""], { withCreated }) => {
       const args = { actor: await context.actor(), id, withCreated: withCreated !== undefined };
       const { revoked } = unwrap(await revokeApiKey(context, args));

@@ -53,6 +53,7 @@ export async function createApiKey(
       allowed_cidrs: limits.allowedCidrs && [...limits.allowedCidrs],
       expires_at: limits.expiresAt,
       created_by: caller?.keyId ?? null,
+      secret_by: caller?.keyId ?? null,
       created_at: at,
     });
     await audit({ ...deps, db }, args, {
@@ -87,8 +88,10 @@ export async function rotateApiKey(
     const key = makeKeyText(before.mode);
     const row = await updateApiKey(db, before.id, {
       ...secretColumns(key),
+      secret_by: args.caller?.keyId ?? null,
       previous_hash: before.hash,
       previous_until: previousUntil,
+      previous_by: before.secret_by,
     });
     const entry = { action: "api_key.rotated", subject: row.id, before: describe(before), after: describe(row) };
     await audit({ ...deps, db }, args, entry);
@@ -97,8 +100,8 @@ export async function rotateApiKey(
 }
 
 /**
- * Revokes a key at once, with all of its secrets; with `withCreated` also every key that it created, directly or through
- * others. Repeatable. Returns the ids of the keys that this call revoked. Refuses with `api_key_not_found`.
+ * Revokes a key at once, with all of its secrets; with `withCreated` also every key that it created or gave a secret that works,
+ * directly or through others. Repeatable. Returns the ids of the keys that this call revoked. Refuses with `api_key_not_found`.
  */
 export async function revokeApiKey(
   deps: Deps,

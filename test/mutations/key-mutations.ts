@@ -175,6 +175,21 @@ export const keyMutations: readonly MutationGroup[] = [
         replace: "scopes",
       },
       {
+        name: "a secret that a stolen key got for another key survives the revocation of what it created",
+        find: " or k.secret_by = f.id",
+        replace: "",
+      },
+      {
+        name: "a former secret that a stolen key got for another key survives the revocation of what it created",
+        find: " or (k.previous_by = f.id and k.previous_until > ${at})",
+        replace: "",
+      },
+      {
+        name: "a key that a stolen key rotated is revoked although that secret has ended",
+        find: "(k.previous_by = f.id and k.previous_until > ${at})",
+        replace: "k.previous_by = f.id",
+      },
+      {
         name: "a key manages keys with more scopes",
         find: " and scopes <@ ${within.scopes}::text[]",
         replace: "",

@@ -260,6 +260,40 @@ describe("revoking a key", () => {
     expect(all.body["revoked"]).toEqual([child.apiKey.id, grandchild.apiKey.id].toSorted());
     expect([await works(child.key), await works(grandchild.key)]).toEqual([false, false]);
   });
+
+  test("ends the secrets that it got for other keys, with the keys that it created", async () => {
+    const stolen = await create({ scopes: ["keys", "payments:read"] });
+    const sibling = await create({ scopes: ["keys", "payments:read"] });
+    const rotatedLater = await create({ scopes: ["payments:read"] });
+    const byStolen = { "api-key": stolen.key };
+    const rotateAs = async (headers: Record<string, string>, id: string) =>
+      (await api.post(`/v1/api-keys/${id}/rotate`, headers, { previousUntil: later(29 * 24 * 3_600_000) }))
+        .body as Issued;
+    const taken = await rotateAs(byStolen, sibling.apiKey.id);
+    const through = await rotateAs({ "api-key": taken.key }, rotatedLater.apiKey.id);
+    const last = await rotateAs(admin, rotatedLater.apiKey.id);
+    const left = await create({ scopes: ["payments:read"] });
+    expect(await Promise.all([taken.key, through.key, last.key].map(works))).toEqual([true, true, true]);
+    const revoked = await api.post(`/v1/api-keys/${stolen.apiKey.id}/revoke`, admin, { withCreated: true });
+    const ended = [stolen.apiKey.id, sibling.apiKey.id, rotatedLater.apiKey.id];
+    expect(revoked.body["revoked"]).toEqual(ended.toSorted());
+    expect(await Promise.all([taken.key, through.key, last.key, left.key].map(works))).toEqual([
+      false,
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  test("leaves a key whose secret of its making has ended", async () => {
+    const stolen = await create({ scopes: ["keys", "payments:read"] });
+    const { apiKey } = await create({ scopes: ["payments:read"] });
+    const taken = (await api.post(`/v1/api-keys/${apiKey.id}/rotate`, { "api-key": stolen.key }, {})).body as Issued;
+    const { key } = await rotate(apiKey.id, { previousUntil: later(0) });
+    const revoked = await api.post(`/v1/api-keys/${stolen.apiKey.id}/revoke`, admin, { withCreated: true });
+    expect(revoked.body["revoked"]).toEqual([stolen.apiKey.id]);
+    expect([await works(taken.key), await works(key)]).toEqual([false, true]);
+  });
 });
 
 describe("a key that is being revoked", () => {
