@@ -144,6 +144,23 @@ export async function isWatched(db: Db, chain: string): Promise<boolean> {
   );
 }
 
+/**
+ * Returns those of these chains that no worker has had in its networks file since a time. A worker that has a chain moves the due
+ * time of its cursor every few seconds, also while no endpoint answers.
+ */
+export async function listGoneChains(
+  db: Db,
+  { chains, since }: { chains: readonly string[]; since: Date },
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom("chain_cursor")
+    .select("chain")
+    .where(sql<boolean>`chain = any(${chains})`)
+    .where("due_at", "<", since)
+    .execute();
+  return rows.map(({ chain }) => chain);
+}
+
 /** Returns when a chain's watcher last reached the head. */
 export async function findReachedHead(db: Db, chain: string): Promise<Date | undefined> {
   const row = await db

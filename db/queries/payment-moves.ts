@@ -101,13 +101,16 @@ export async function moveToSucceeded(db: Db, paid: readonly PaidPayment[], at: 
 
 /** The chains that decide when a payment can expire. */
 export type ExpiryRules = {
-  /** The chains of the networks file. */
+  /** The chains of this process's networks file. */
   chains: readonly string[];
   /** Those of them that produce blocks on demand only, whose clock may stand still. */
   onDemand: readonly string[];
   /** On such a chain, how long before its block a timestamp may lie, milliseconds. */
   blockSecondMs: number;
-  /** A payment does not wait for an asset that left the networks file before this time, unless it is configured again. */
+  /**
+   * A payment does not wait for an asset that left the networks file before this time, unless it is configured again, nor for
+   * another chain than `chains` that no worker has had since.
+   */
   goneSince: Date;
 };
 
@@ -123,7 +126,7 @@ export async function moveToExpired(
     exists (select from attempt a where a.payment_id = payment.id and a.state = 'waiting')
     or (mode = 'live' and exists (
       select from payment_option o left join chain_cursor c on c.chain = o.chain
-      where o.payment_id = payment.id and o.chain = any(${rules.chains})
+      where o.payment_id = payment.id and (o.chain <> all(${rules.chains}) and c.due_at < ${rules.goneSince}) is not true
         and (
           (o.asset = any(c.assets) or exists (select from asset_backfill u
             where u.chain = o.chain and u.asset = o.asset and u.until is null and u.since < ${rules.goneSince}))

@@ -8,8 +8,8 @@ import { readSigned } from "./wallet-results.ts";
 
 /**
  * Verifies attempts that share one kind of verification. Attempts of test mode are checked by their signature alone,
- * because test mode never reads a chain. Refuses attempts whose receiver is no longer valid, and those whose quote contradicts
- * the payment. Throws the chain's error when the chain cannot be read.
+ * because test mode never reads a chain. Refuses attempts whose receiver is no longer valid or whose chain has left the
+ * networks file, and those whose quote contradicts the payment. Throws the chain's error when the chain cannot be read.
  */
 export async function checkAttempts(
   deps: Pick<PaymentDeps, "chains" | "networks" | "now" | "log" | "metrics"> & { verifier: Verifier },
@@ -21,7 +21,8 @@ export async function checkAttempts(
   const by = waiting[0]?.attempt.verification === "wallet" ? "wallet" : "key";
   const signed = ({ option, attempt }: AttemptWithContext) => readSigned(option, attempt.results);
   const current = waiting.filter(
-    ({ payment, option }) => payment.state === "requires_action" && !hasStaleReceiver(deps, option),
+    ({ payment, option }) =>
+      payment.state === "requires_action" && deps.chains.has(option.chain) && !hasStaleReceiver(deps, option),
   );
   const quoted = current
     .filter(({ payment }) => payment.mode === "live")

@@ -2,14 +2,13 @@ import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { type ExpiryRules, moveToExpired } from "../../db/queries/payment-moves.ts";
 import { findPassedDeadline, findPaymentRow, postponeExpiry } from "../../db/queries/payments.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { toGoneSince } from "./gone-chains.ts";
 
 /**
  * Tolerance for block timestamps, which are whole seconds, milliseconds. On a chain that produces blocks on demand, a
  * block produced this long after a deadline may carry a timestamp before it.
  */
 const BLOCK_SECOND_MS = 1_000;
-/** Time after which a payment no longer waits for an asset that has left the networks file, milliseconds. */
-const GONE_MS = 24 * 3_600_000;
 /** Minimum and maximum delay before an undecided payment is checked again, milliseconds. */
 const RECHECK_MS = 250;
 const LONGEST_MS = 60_000;
@@ -25,7 +24,8 @@ export type Expiry = { decided: true } | { decided: false; waitMs: number };
  *
  * A payment stays undecided while one of these holds:
  * - A confirm waits for verification.
- * - On a chain of one of its options, the watcher has not read past the deadline by the chain's clock.
+ * - On a chain of one of its options, the watcher has not read past the deadline by the chain's clock, unless this process
+ *   does not have the chain and no worker has had it for a day.
  * - The watcher does not currently read the asset of one of its options, unless the asset left the networks file more than a
  *   day ago and has not been configured again.
  */
@@ -46,8 +46,7 @@ function toExpiryRules({ chains }: PaymentDeps, at: Date): ExpiryRules {
   const open = [...chains.values()];
   const onDemand = open.filter(({ chain, network }) => getChainDriver(chain).makesBlocksOnDemand(network));
   const ids = (some: typeof open) => some.map(({ chain }) => chain);
-  const goneSince = new Date(at.getTime() - GONE_MS);
-  return { chains: ids(open), onDemand: ids(onDemand), blockSecondMs: BLOCK_SECOND_MS, goneSince };
+  return { chains: ids(open), onDemand: ids(onDemand), blockSecondMs: BLOCK_SECOND_MS, goneSince: toGoneSince(at) };
 }
 
 /** Schedules the next check of an undecided payment. The delay grows with the time since the deadline. */

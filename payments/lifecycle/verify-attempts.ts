@@ -4,6 +4,7 @@ import type { Verifier } from "../../transfers/verifier.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { acceptAttempts } from "./accept-attempts.ts";
 import { checkAttempts } from "./check-attempts.ts";
+import { omitAttemptsOfOthers } from "./gone-chains.ts";
 import { refuseAttempts } from "./refuse-attempts.ts";
 import { reportAccepted } from "./report-accepted.ts";
 
@@ -25,14 +26,14 @@ export type VerifyResult = { byCode?: true } | { error: unknown; byCode?: never 
 /**
  * Verifies a batch of attempts of one group. Accepted attempts are enqueued and announced as soon as they are
  * committed, whatever happens to the others. Returns results for the attempts that could be neither accepted nor
- * refused.
+ * refused. An attempt on a chain that only other workers have stays as it is.
  */
 export async function verifyBatch(
   deps: VerifyDeps,
   batch: readonly AttemptWithContext[],
 ): Promise<Map<string, VerifyResult>> {
   const results = new Map<string, VerifyResult>();
-  let attempts: readonly AttemptWithContext[] = batch;
+  let attempts = await omitAttemptsOfOthers(deps, batch);
   for (let repeat = 0; attempts.length > 0 && repeat <= MAX_REPEATS; repeat++) {
     const verified = await verifyOnce(deps, attempts);
     for (const [id, result] of verified.results) results.set(id, result);

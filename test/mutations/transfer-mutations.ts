@@ -738,6 +738,28 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/queries/payment-moves.ts",
+    tests: ["test/integration/payments/lifecycle/chains-of-other-workers.test.ts"],
+    mutations: [
+      {
+        name: "a worker expires a payment on a chain that only other workers have",
+        find: "o.chain <> all(${rules.chains}) and c.due_at < ${rules.goneSince}",
+        replace: "o.chain <> all(${rules.chains})",
+      },
+    ],
+  },
+  {
+    file: "payments/lifecycle/gone-chains.ts",
+    tests: ["test/integration/payments/lifecycle/chains-of-other-workers.test.ts"],
+    mutations: [
+      {
+        name: "a worker refuses a confirm on a chain that only other workers have",
+        find: "if (unknown.size === 0) return attempts;",
+        replace: "return attempts;",
+      },
+    ],
+  },
+  {
     file: "transfers/evm/dry-run.ts",
     tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
     mutations: [
