@@ -36,6 +36,11 @@ export type TransferDriver = {
   /** Creates the rows, and on Solana the accounts, that the chain's transfers need. Leaves existing ones as they are. */
   start(deps: TransferDeps): Promise<void>;
   /**
+   * Returns the assets (CAIP-19) that a worker reads since a place on the chain that is stored. What moves from now on is
+   * read, however late.
+   */
+  listWatched(deps: Pick<TransferDeps, "db">): Promise<ReadonlySet<string>>;
+  /**
    * Returns the height up to which the chain has to be read when the database has lost commits: a transaction that was signed
    * before is either below it or refused by the chain.
    */

@@ -38,6 +38,12 @@ export async function ensureAccountCursor(
     .execute();
 }
 
+/** Returns the accounts of a chain whose history has a cursor. */
+export async function listCursorAccounts(db: Db, chain: string): Promise<string[]> {
+  const rows = await db.selectFrom("account_cursor").select("account").where("chain", "=", chain).execute();
+  return rows.map(({ account }) => account);
+}
+
 /** Leases an account's history. Returns undefined while another owner has the lease, and for an account without a cursor. */
 export async function takeAccount(
   db: Db,

@@ -28,7 +28,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import type { Requester } from "../requester.ts";
 import type { OptionView, PaymentView } from "../views.ts";
 import { listCandidates, type Pair, readAccounts } from "./candidates.ts";
-import { dropBarred, keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
+import { dropBarred, keepServed, keepWatched, listOffers, listTestOffers, type Offer } from "./offers.ts";
 import { findPayable } from "./payable-assets.ts";
 import { QUOTE_LIFETIME_MS } from "./prices.ts";
 import { findQuotedPrice, findQuoteRefusal, isSameQuote } from "./quotes.ts";
@@ -48,7 +48,7 @@ const NEVER_VALID = new Date(1_000);
 
 /**
  * Lists the options by which the accounts (CAIP-10) can pay: one per account and asset that the merchant is paid in and the
- * account holds enough of. Skips accounts on unknown chains, and logs and skips texts that are no accounts.
+ * account holds enough of. Skips accounts on unknown chains, assets that no worker watches yet, and logs and skips texts that are no accounts.
  *
  * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` when no text is an account or
  * more than 500 accounts are on configured chains, `sanctioned_user` when screening rejects every account that could pay, and `rate_limited` when all of them are barred
@@ -83,9 +83,10 @@ export async function listOptions(
     args.requester && recordRequester(deps.db, payment, args.requester),
   ]);
   const newest = new Map(quotes.map((row) => [keyOf(row), row]));
-  const { candidates, isPriceMissing } = listCandidates(assets, accounts, (pair) =>
+  const { candidates: priced, isPriceMissing } = listCandidates(assets, accounts, (pair) =>
     findQuotedPrice(newest.get(keyOfPair(pair)), deps.now()),
   );
+  const candidates = payment.mode === "test" ? priced : await keepWatched(deps, priced);
   const served = payment.mode === "test" ? candidates : await keepServed(deps, candidates);
   if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
   const allowed = payment.mode === "test" ? served : await dropBarred(deps, served);

@@ -1,6 +1,6 @@
 import { withCallPriority } from "../../chains/call-priority.ts";
 import { ChainError } from "../../chains/errors.ts";
-import type { Chain } from "../../chains/open-chains.ts";
+import type { Chain, Token } from "../../chains/open-chains.ts";
 import type { Allowance } from "../../db/tables.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
@@ -14,6 +14,25 @@ export type Offer = Candidate & { allowance: Allowance | null };
 
 /** Time limit for chain reads, milliseconds: the wallet and its buyer wait for the options. */
 const BALANCES_WITHIN_MS = 5_000;
+
+/** The tokens that were found to be watched, which they remain. */
+const watched = new WeakSet<Token>();
+
+/**
+ * Returns the candidates in assets that a worker watches. An api may have a new chain before the first worker has it. That worker
+ * begins to read the chain where it is then, so it would never find a push that was paid before.
+ */
+export async function keepWatched(
+  deps: Pick<PaymentDeps, "db">,
+  candidates: readonly Candidate[],
+): Promise<Candidate[]> {
+  const unsure = candidates.filter(({ token }) => !watched.has(token));
+  for (const [chain, here] of Map.groupBy(unsure, (candidate) => candidate.chain)) {
+    const assets = await getTransferDriver(chain).listWatched(deps);
+    for (const { token } of here) if (assets.has(token.asset)) watched.add(token);
+  }
+  return candidates.filter(({ token }) => watched.has(token));
+}
 
 /**
  * Returns the candidates whose accounts pass screening. If a chain cannot be screened, keeps all of its candidates: no

@@ -749,6 +749,17 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/options/list-options.ts",
+    tests: ["test/integration/payments/options/new-chains.test.ts"],
+    mutations: [
+      {
+        name: "a chain is offered that no worker has started",
+        find: "await keepWatched(deps, priced)",
+        replace: "priced",
+      },
+    ],
+  },
+  {
     file: "payments/lifecycle/gone-chains.ts",
     tests: ["test/integration/payments/lifecycle/chains-of-other-workers.test.ts"],
     mutations: [

@@ -2,6 +2,7 @@ import { readHead } from "../../chains/evm/blocks.ts";
 import { PAYOUT_VALID_BEFORE, payoutKind } from "../../chains/evm/evm-payouts.ts";
 import { type EvmChain, getEvmToken } from "../../chains/evm/open-evm-chain.ts";
 import { openEvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
+import { isWatched } from "../../db/queries/chain-cursors.ts";
 import type { TransferDriver } from "../transfer-driver.ts";
 import { readEvmSigned } from "../verification.ts";
 import { runBlockPass } from "./block-pass.ts";
@@ -26,6 +27,7 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
       stores.keys.set(chain.chain, await openEvmKeys(chain.network, readers));
     },
     start: (deps) => startEvm(deps, chain),
+    listWatched: async ({ db }) => new Set((await isWatched(db, chain.chain)) ? chain.tokens.keys() : []),
     readLastHeight: () => readHead(chain.rpc),
     runPass: (deps, watched, args) => runBlockPass(deps, chain, watched, args),
     readHistory: async () => "idle",

@@ -1,6 +1,7 @@
 import { readLastValidHeight } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { openSolanaKeys } from "../../chains/solana/open-solana-keys.ts";
+import { listCursorAccounts } from "../../db/queries/account-cursors.ts";
 import { screenByList } from "../list-screening.ts";
 import type { TransferDriver } from "../transfer-driver.ts";
 import { readSolanaSigned } from "../verification.ts";
@@ -21,6 +22,11 @@ export function solanaTransfers(chain: SolanaChain): TransferDriver {
       stores.solanaKeys.set(chain.chain, await openSolanaKeys(chain.network, readers));
     },
     start: (deps) => startSolana(deps, chain),
+    listWatched: async ({ db }) => {
+      const accounts = new Set(await listCursorAccounts(db, chain.chain));
+      const watched = [...chain.tokens.values()].filter(({ treasuryAccount }) => accounts.has(treasuryAccount));
+      return new Set(watched.map(({ asset }) => asset));
+    },
     readLastHeight: () => readLastValidHeight(chain),
     runPass: (deps, watched, args) => runSlotPass(deps, chain, watched, args),
     readHistory: (deps, handlers) => readHistory(deps, chain.chain, handlers),

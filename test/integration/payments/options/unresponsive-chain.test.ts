@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { openEvmChain } from "../../../../chains/evm/open-evm-chain.ts";
+import { ensureCursor } from "../../../../db/queries/chain-cursors.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { listOptions } from "../../../../payments/options/list-options.ts";
 import { listEvmNetworks } from "../../../../runtime/networks/read-networks.ts";
@@ -39,6 +40,9 @@ test("an unresponsive chain neither hides nor delays the options on another chai
     }),
   );
 
+  // A worker started the chain before it stopped responding.
+  const start = { number: 1, blockId: "0x01", dueAt: new Date(), assets: [elsewhere.asset] };
+  await ensureCursor(fixture.db, { chain: hanging.chain, ...start });
   const deps = { ...fixture.deps, chains: new Map([...fixture.deps.chains, ["eip155:31338", hanging] as const]) };
   const accounts = [`eip155:31338:${buyer.address}`, fixture.accountOf(buyer)];
   const startedAt = performance.now();
