@@ -30,6 +30,7 @@ import { rebuildPayouts } from "./rebuild.ts";
 import { readRebuildOptions } from "./rebuild-options.ts";
 import { recordAssets } from "./recorded-assets.ts";
 import { refusalReasons } from "./refusals.ts";
+import { createRepeatedSteps } from "./repeated-steps.ts";
 import { startServer } from "./server.ts";
 import { createShortPayouts } from "./short-payouts.ts";
 import type { SignerDeps } from "./signer-deps.ts";
@@ -85,16 +86,21 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   // A series that begins with its first refusal would show no increase.
   for (const reason of refusalReasons) metrics.signerRefusals.inc({ reason }, 0);
   const shortPayouts = createShortPayouts(now);
-  const timer = setInterval(() => {
-    setPaused();
-    metrics.signerShortAgeSeconds.set(shortPayouts.oldestSeconds());
-    noteRun({ store, log }, now());
-    applyDueClaims({ store, readLimits, log, now });
-    setWaitingGauges({ store, metrics });
-    metrics.signerClaimsHeld.set(countHeld(store, now()));
-    for (const [table, rows] of Object.entries(countRows(store))) metrics.signerStoreRows.set({ table }, rows);
-    setLogAges({ store, metrics, now });
-  }, 1_000);
+  const runSteps = createRepeatedSteps(log, {
+    limits: setPaused,
+    claims: () => {
+      noteRun({ store, log }, now());
+      applyDueClaims({ store, readLimits, log, now });
+    },
+    gauges: () => {
+      metrics.signerShortAgeSeconds.set(shortPayouts.oldestSeconds());
+      setWaitingGauges({ store, metrics });
+      metrics.signerClaimsHeld.set(countHeld(store, now()));
+      for (const [table, rows] of Object.entries(countRows(store))) metrics.signerStoreRows.set({ table }, rows);
+      setLogAges({ store, metrics, now });
+    },
+  });
+  const timer = setInterval(runSteps, 1_000);
   shutdown.onClose("claims and gauges", () => clearInterval(timer));
 
   const chains = openChains(networks, metrics);
@@ -122,7 +128,9 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   );
   shutdown.onClose(
     "hot balances",
-    repeatEvery(HOT_BALANCES_EVERY_MS, () => readHotBalances(deps)),
+    repeatEvery(HOT_BALANCES_EVERY_MS, () =>
+      readHotBalances(deps).catch((err: unknown) => log.error({ err }, "treasury's balances cannot be read")),
+    ),
   );
   shutdown.onClose(
     "deposits",

@@ -21,8 +21,8 @@ export class Store extends DatabaseSync {
 }
 
 /**
- * Opens the store. Throws ConfigError when the file does not exist: a signer that starts with empty records would count all
- * earlier payouts as not made.
+ * Opens the store. Throws ConfigError when the file cannot be used, and when it does not exist: a signer that starts with empty
+ * records would count all earlier payouts as not made.
  */
 export function openStore(path: string): Store {
   if (!existsSync(path))
@@ -47,13 +47,20 @@ export function createStore(path: string, { command, at }: { command: "init" | "
 }
 
 function openFile(path: string): Store {
-  const store = new Store(path, { enableForeignKeyConstraints: true });
-  // An answer must not leave before its record is on disk. Pages that many payouts change are copied to the file less often.
-  store.exec(
-    "pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000; pragma wal_autocheckpoint = 4000",
-  );
-  store.exec(storeSchema);
-  return store;
+  try {
+    const store = new Store(path, { enableForeignKeyConstraints: true });
+    // An answer must not leave before its record is on disk. Pages that many payouts change are copied to the file less often.
+    store.exec(
+      "pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000; pragma wal_autocheckpoint = 4000",
+    );
+    store.exec(storeSchema);
+    return store;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError(
+      `the signer's store ${path} cannot be used: ${reason}. Does its disk have space, and may the signer write there?`,
+    );
+  }
 }
 
 /**
@@ -66,7 +73,7 @@ export function inReadTransaction<T>(store: Store, read: () => T): T {
   try {
     return read();
   } finally {
-    store.exec("rollback");
+    endTransaction(store);
   }
 }
 
@@ -80,7 +87,12 @@ export function inStoreTransaction<T>(store: Store, work: () => T): T {
     store.exec("commit");
     return result;
   } catch (error) {
-    store.exec("rollback");
+    endTransaction(store);
     throw error;
   }
+}
+
+/** Rolls the transaction back, unless an error has done so: on a full disk SQLite ends the transaction itself. */
+function endTransaction(store: Store): void {
+  if (store.isTransaction) store.exec("rollback");
 }

@@ -2,7 +2,10 @@ import { getChainDriver } from "../chains/find-chain-driver.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 
-/** Reads the treasury's balance of every asset that has a floor and a ceiling, for metrics. A balance that cannot be read is absent. */
+/**
+ * Reads the treasury's balance of every asset that has a floor and a ceiling, for metrics. A balance that cannot be read is
+ * absent. Throws when a changed limits file cannot be recorded, which a full disk prevents.
+ */
 export async function readHotBalances(
   deps: Pick<SignerDeps, "chains" | "readLimits" | "metrics" | "log">,
 ): Promise<void> {

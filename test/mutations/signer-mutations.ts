@@ -561,6 +561,22 @@ export const signerMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "signer/store.ts",
+    tests: ["test/unit/signer/store.test.ts"],
+    mutations: [
+      {
+        name: "a rollback that is not needed hides the error of a full disk",
+        find: 'if (store.isTransaction) store.exec("rollback");',
+        replace: 'store.exec("rollback");',
+      },
+      {
+        name: "an error leaves the transaction of the store open",
+        find: 'if (store.isTransaction) store.exec("rollback");',
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "signer/new-merchants.ts",
     tests: ["test/unit/signer/new-merchants.test.ts"],
     mutations: [

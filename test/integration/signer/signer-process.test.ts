@@ -110,6 +110,26 @@ describe("the signer's process", () => {
     await spawnProcess({ role: "signer", env });
   });
 
+  test("goes on when its store cannot be written, and logs why", async () => {
+    const env = await environment();
+    const running = await startSigner(env);
+    const store = new DatabaseSync(env["SIGNER_STORE"] ?? "");
+    addCleanup(() => store.close());
+    const full = "database or disk is full";
+    // As on a full disk, SQLite ends the transaction itself.
+    store.exec(`create trigger full before update on last_run begin select raise(rollback, '${full}'); end`);
+    const failed = () => running.records().filter(({ step }) => step === "claims");
+    await waitFor(() => failed().length > 0, { within: 30_000, what: "the signer has noted that it runs" });
+    store.exec("drop trigger full");
+    expect(failed()).toMatchObject([{ err: { message: full } }]);
+    const noted = () => store.prepare("select at from last_run").get()?.["at"];
+    const before = noted();
+    await waitFor(() => noted() !== before, { within: 30_000, what: "the signer notes again that it runs" });
+    expect(await connect({ SIGNER: env["SIGNER_LISTEN"] ?? "" }).claimDeposits([claim])).toMatchObject([
+      { ok: false, reason: "deposit_not_found" },
+    ]);
+  });
+
   test("a worker reaches it through a Unix socket that only its user can open", async () => {
     const env = await environment();
     await startSigner(env);
