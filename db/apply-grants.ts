@@ -13,12 +13,14 @@ const EXISTS = new Set(["42710", "23505"]);
 const NOT_ALLOWED = "42501";
 
 /**
- * Creates the roles that do not exist and gives each its privileges (db/grants.ts), no more and no less. Repeatable. It
- * locks no table, and other sessions see either the former privileges or the new ones.
+ * Creates the roles that do not exist and gives each its privileges (db/grants.ts). Repeatable. It locks no table, and other
+ * sessions see either the former privileges or the new ones.
  *
  * Throws an error with the statements for an administrator when a role is missing and may not be created.
+ * @param args.revokes takes away every other privilege from the roles. Otherwise only from `public`: another release with this
+ * schema may need them
  */
-export async function applyGrants(db: Pool): Promise<void> {
+export async function applyGrants(db: Pool, { revokes }: { revokes: boolean }): Promise<void> {
   await createRoles(db);
   await db.transaction().execute(async (trx) => {
     const { rows } = await sql<{ signature: string }>`
@@ -27,7 +29,9 @@ export async function applyGrants(db: Pool): Promise<void> {
         and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')`.execute(
       trx,
     );
-    await sql.raw(buildGrants(rows.map(({ signature }) => signature))).execute(trx);
+    const functions = rows.map(({ signature }) => signature);
+    const from = revokes ? ["public", ...Object.values(roles)] : ["public"];
+    await sql.raw(buildGrants(functions, from.join(", "))).execute(trx);
   });
 }
 
@@ -51,15 +55,14 @@ async function createRoles(db: Pool): Promise<void> {
       });
 }
 
-/** Builds the statements. `functions` are the signatures of all functions of the schema. */
-function buildGrants(functions: readonly string[]): string {
-  const everybody = ["public", ...Object.values(roles)].join(", ");
+/** Builds the statements. `functions` are the signatures of all functions of the schema; `from` loses its other privileges. */
+function buildGrants(functions: readonly string[], from: string): string {
   const tables = memberNames(grants);
   return [
     "revoke create on schema public from public",
     `grant usage on schema public to ${Object.values(roles).join(", ")}`,
     // A revocation for a table includes its columns.
-    `revoke all on table ${tables.join(", ")} from ${everybody}`,
+    `revoke all on table ${tables.join(", ")} from ${from}`,
     ...tables.flatMap((table) =>
       memberNames(grants[table]).flatMap((role) =>
         describePrivileges(grants[table][role] ?? {}).map(
@@ -68,7 +71,7 @@ function buildGrants(functions: readonly string[]): string {
       ),
     ),
     // Otherwise a role could run a trigger function with its owner's privileges, by a trigger on a table of its own.
-    ...functions.map((signature) => `revoke all on function ${signature} from ${everybody}`),
+    ...functions.map((signature) => `revoke all on function ${signature} from ${from}`),
     ...memberNames(callable).flatMap((signature) =>
       (callable[signature] ?? []).map((role) => `grant execute on function ${signature} to ${roles[role]}`),
     ),

@@ -3,7 +3,9 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { AnyPrivileges } from "../../../db/grants/privileges.ts";
 import { type Role, roles } from "../../../db/grants/roles.ts";
 import { grants } from "../../../db/grants.ts";
-import { migrateDatabase } from "../../../db/migrate.ts";
+import { type Migrations, migrateDatabase, readMigrations } from "../../../db/migrate.ts";
+import { migrationNames } from "../../../db/migration-names.ts";
+import { highestVersion } from "../../../db/schema-version.ts";
 import { memberNames } from "../../../runtime/member-names.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { roleUrl } from "../../support/database-roles.ts";
@@ -157,11 +159,36 @@ test("the api can change neither settlements, balances, the ledger nor the audit
   expect(memberNames(grants.audit_entry.api ?? {})).toEqual(["insert"]);
 });
 
+/** Returns the migrations of the next release, which adds nothing. */
+async function migrationsOfNext(): Promise<Migrations> {
+  const name = `${String(highestVersion(migrationNames) + 1).padStart(4, "0")}_next`;
+  return { ...(await readMigrations()), [name]: { up: async () => undefined } };
+}
+
 test("a migration takes away what the grants do not name", async () => {
   const own = await createDatabase();
   await execute(own, "grant update on ledger_entry to pay_api", "grant select (password_hash) on operator to public");
-  await migrateDatabase(own);
+  await migrateDatabase(own, { migrations: await migrationsOfNext() });
   const client = await connectAs("api", own);
   expect(await attempt(client, "update ledger_entry set amount = 1")).toBe(REFUSED);
   expect(await attempt(client, "select password_hash from operator")).toBe(REFUSED);
+});
+
+test("without a migration, `migrate` gives each role what is missing, and takes nothing from the roles of another release", async () => {
+  const own = await createDatabase();
+  await execute(
+    own,
+    "grant update (name) on merchant to pay_reader",
+    "grant execute on function lock_logins() to pay_reader",
+    "revoke select on merchant from pay_api",
+    "grant select (password_hash) on operator to public",
+    "grant execute on function lock_logins() to public",
+  );
+  expect(await migrateDatabase(own)).toEqual([]);
+  const [reader, api] = [await connectAs("reader", own), await connectAs("api", own)];
+  expect(await attempt(reader, "update merchant set name = ''")).toBeUndefined();
+  expect(await attempt(reader, "select lock_logins()")).toBeUndefined();
+  expect(await attempt(api, "select id from merchant")).toBeUndefined();
+  expect(await attempt(api, "select password_hash from operator")).toBe(REFUSED);
+  expect(await attempt(api, "select lock_logins()")).toBe(REFUSED);
 });
