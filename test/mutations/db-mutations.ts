@@ -306,12 +306,12 @@ export const dbMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "every role may run trigger functions with their owner's privileges",
-        find: "...functions.map((signature) => `revoke all on function ${signature} from ${everybody}`),",
+        find: "...functions.map((signature) => `revoke all on function ${signature} from ${from}`),",
         replace: "",
       },
       {
         name: "privileges that were granted by hand stay",
-        find: '`revoke all on table ${tables.join(", ")} from ${everybody}`,',
+        find: '`revoke all on table ${tables.join(", ")} from ${from}`,',
         replace: "",
       },
     ],
