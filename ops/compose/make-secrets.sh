@@ -1,9 +1,35 @@
 #!/bin/sh
-# Writes every password, key and certificate of compose.yml to a folder (`secrets` by default), each in a file of
-# its own. It needs only openssl. An existing folder is left alone: delete a file's folder only together with the volumes.
+# make-secrets.sh [FOLDER] writes every password, key and certificate of compose.yml to a folder (`secrets` by default), each in
+# a file of its own. It needs only openssl. An existing folder is left alone: delete a file's folder only together with the volumes.
+#
+# make-secrets.sh renew [FOLDER] replaces the certificates of postgres and redis, which last 825 days, and nothing else. It needs
+# ca.key in the folder. Restart both servers then.
 set -eu
 umask 077
+command=new
+[ "${1:-}" != renew ] || { command=renew; shift; }
 dir="${1:-secrets}"
+
+# Issues a certificate for the host name of a server. The former one is replaced at the end.
+issue() {
+  openssl req -newkey rsa:2048 -nodes -sha256 -subj "/CN=$1" -keyout "$dir/$1.key.new" -out "$dir/$1.csr" 2>/dev/null
+  printf 'subjectAltName=DNS:%s,DNS:localhost\nbasicConstraints=CA:FALSE\n' "$1" >"$dir/$1.ext"
+  openssl x509 -req -in "$dir/$1.csr" -CA "$dir/ca.crt" -CAkey "$dir/ca.key" -CAcreateserial -sha256 -days 825 \
+    -extfile "$dir/$1.ext" -out "$dir/$1.crt.new" 2>/dev/null
+  rm "$dir/$1.csr" "$dir/$1.ext"
+  chmod 644 "$dir/$1.key.new" "$dir/$1.crt.new"
+  mv "$dir/$1.key.new" "$dir/$1.key"
+  mv "$dir/$1.crt.new" "$dir/$1.crt"
+}
+
+if [ "$command" = renew ]; then
+  [ -f "$dir/ca.key" ] || { echo "$dir/ca.key is missing, which signs the certificates; nothing was changed" >&2; exit 1; }
+  issue postgres
+  issue redis
+  echo "renewed the certificates of postgres and redis; restart both, and take $dir/ca.key away again"
+  exit 0
+fi
+
 [ ! -e "$dir" ] || { echo "$dir exists already; nothing was changed" >&2; exit 1; }
 acl="$(dirname "$0")/../redis/users.acl"
 mkdir -p "$dir"
@@ -12,16 +38,9 @@ password() { openssl rand -hex 24; }
 sha256() { printf %s "$1" | openssl dgst -sha256 -r | cut -d ' ' -f 1; }
 save() { printf '%s\n' "$2" >"$dir/$1"; }
 
-# A private certificate authority, and a certificate for the host name of each server.
+# A private certificate authority, and a certificate for each server.
 openssl req -x509 -newkey rsa:3072 -nodes -sha256 -days 3650 -subj "/CN=payment service" \
   -addext "keyUsage=critical,keyCertSign" -keyout "$dir/ca.key" -out "$dir/ca.crt" 2>/dev/null
-issue() {
-  openssl req -newkey rsa:2048 -nodes -sha256 -subj "/CN=$1" -keyout "$dir/$1.key" -out "$dir/$1.csr" 2>/dev/null
-  printf 'subjectAltName=DNS:%s,DNS:localhost\nbasicConstraints=CA:FALSE\n' "$1" >"$dir/$1.ext"
-  openssl x509 -req -in "$dir/$1.csr" -CA "$dir/ca.crt" -CAkey "$dir/ca.key" -CAcreateserial -sha256 -days 825 \
-    -extfile "$dir/$1.ext" -out "$dir/$1.crt" 2>/dev/null
-  rm "$dir/$1.csr" "$dir/$1.ext"
-}
 issue postgres
 issue redis
 

