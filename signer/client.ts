@@ -1,8 +1,9 @@
-import { Pool } from "undici";
+import { buildConnector, Pool } from "undici";
 import type { z } from "zod";
 import type { Log } from "../runtime/log.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
 import { currentTrace, inSpan, type SpanDescription } from "../runtime/tracing/spans.ts";
+import { type Certificates, openCertificates } from "./certificates.ts";
 import {
   auditHeadResponse,
   type DepositResult,
@@ -20,7 +21,7 @@ import { markerClosingResponse, payoutTransactionResponse } from "./solana/trans
 import type { TreasurySigner } from "./treasury-signer.ts";
 
 /** Where the signer listens: a Unix socket, or a URL with the certificates of both sides. */
-type SignerAddress = { socketPath: string } | { url: string; ca: Buffer; cert: Buffer; key: Buffer };
+type SignerAddress = { socketPath: string } | { url: string; readCertificates: () => Certificates };
 
 /** How long the signer may take to connect, and to answer, milliseconds. A KMS signs 200 payouts in some seconds. */
 const CONNECT_MS = 2_000;
@@ -33,7 +34,7 @@ class UnreadableRequest extends Error {
 
 /** Creates a client of the signer's process. It connects when it is used first, and again after the signer was down. */
 export function createSignerClient(address: SignerAddress, { log }: { log: Pick<Log, "warn"> }): TreasurySigner {
-  const pool = openPool(address);
+  const pool = openPool(address, log);
 
   /** Returns the answer to a request; undefined while the signer does not answer. Throws for an answer that is not valid. */
   async function post<T>(path: string, body: unknown, schema: z.ZodType<T>): Promise<T | undefined> {
@@ -159,12 +160,20 @@ function refuseReport({ destinations, statements }: DestinationsRequest): Destin
   };
 }
 
-function openPool(address: SignerAddress): Pool {
+function openPool(address: SignerAddress, log: Pick<Log, "warn">): Pool {
   const common = { connections: 4, headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS };
   if ("socketPath" in address)
     return new Pool("http://signer", { ...common, connect: { socketPath: address.socketPath, timeout: CONNECT_MS } });
-  const { url, ca, cert, key } = address;
-  return new Pool(url, { ...common, connect: { ca, cert, key, timeout: CONNECT_MS } });
+  const read = openCertificates(address.readCertificates, log);
+  const connect: buildConnector.connector = (options, callback) => {
+    try {
+      buildConnector({ ...read(), timeout: CONNECT_MS })(options, callback);
+    } catch (error) {
+      // A key that does not belong to its certificate, for example while both are being replaced.
+      callback(error instanceof Error ? error : new Error(String(error)), null);
+    }
+  };
+  return new Pool(address.url, { ...common, connect });
 }
 
 /** Returns true for an error of the connection: the request may be repeated. */

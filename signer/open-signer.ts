@@ -3,6 +3,7 @@ import type { Chains } from "../chains/open-chains.ts";
 import type { PayoutSigner } from "../chains/payout-signer.ts";
 import { ConfigError, type SignerTarget } from "../runtime/config.ts";
 import type { Log } from "../runtime/log.ts";
+import type { Certificates } from "./certificates.ts";
 import { createSignerClient } from "./client.ts";
 import { createEmbeddedSigner } from "./embedded-signer.ts";
 import type { TreasurySigner } from "./treasury-signer.ts";
@@ -21,7 +22,8 @@ export function openSigner(
     return createEmbeddedSigner(deps);
   }
   if (address?.startsWith("unix:")) return createSignerClient({ socketPath: address.slice("unix:".length) }, deps);
-  if (address?.startsWith("https:")) return createSignerClient({ url: address, ...readCertificates(target) }, deps);
+  if (address?.startsWith("https:"))
+    return createSignerClient({ url: address, readCertificates: () => readCertificates(target) }, deps);
   throw new ConfigError("SIGNER is missing: set embedded, unix:/path or https://host:port");
 }
 
@@ -31,7 +33,7 @@ export function createKeylessSigner(deps: { chains: Chains; deployment: string; 
 }
 
 /** Reads the files of a TLS connection that both sides authenticate. Throws ConfigError. */
-export function readCertificates(of: Omit<SignerTarget, "SIGNER">): { ca: Buffer; cert: Buffer; key: Buffer } {
+export function readCertificates(of: Omit<SignerTarget, "SIGNER">): Certificates {
   const read = (name: keyof typeof of) => {
     const file = of[name];
     if (file === undefined) throw new ConfigError(`${name} is missing: an https signer requires it`);

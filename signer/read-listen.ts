@@ -9,5 +9,5 @@ export function readListen(config: SignerConfig): Listen {
   const url = URL.parse(address);
   if (url?.protocol !== "https:") throw new ConfigError("SIGNER_LISTEN: expected unix:/path or https://host:port");
   const host = url.hostname.replace(/^\[|\]$/g, "");
-  return { host, port: Number(url.port || 443), ...readCertificates(config) };
+  return { host, port: Number(url.port || 443), readCertificates: () => readCertificates(config) };
 }

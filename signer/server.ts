@@ -1,13 +1,15 @@
 import { chmodSync, rmSync } from "node:fs";
 import type { Socket } from "node:net";
-import { TLSSocket } from "node:tls";
+import { type Server, TLSSocket } from "node:tls";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { z } from "zod";
+import type { Log } from "../runtime/log.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
 import { inSharedSpan } from "../runtime/tracing/spans.ts";
 import { type Actor, workerActor } from "./audit/entries.ts";
 import { readAuditHead } from "./audit/heads.ts";
 import { authorizePayouts } from "./authorize-payouts.ts";
+import { type Certificates, isSameCertificates, openCertificates } from "./certificates.ts";
 import { claimDestinations } from "./claim-destinations.ts";
 import { moveExcess } from "./move-excess.ts";
 import { auditHeadRequest, depositsRequest, destinationsRequest, excessRequest, payoutsRequest } from "./protocol.ts";
@@ -18,7 +20,10 @@ import { markerClosingRequest, payoutTransactionRequest } from "./solana/transac
 import { verifyDeposits } from "./verify-deposits.ts";
 
 /** Where the signer listens: a Unix socket that only its user can open, or TLS with client certificates. */
-export type Listen = { socketPath: string } | { host: string; port: number; ca: Buffer; cert: Buffer; key: Buffer };
+export type Listen = { socketPath: string } | { host: string; port: number; readCertificates: () => Certificates };
+
+/** The oldest version of TLS that clients may use. */
+const minVersion = "TLSv1.3";
 
 /** Most of a request, bytes: 200 payouts and 1,000 deposits need less. */
 const BODY_LIMIT = 3_000_000;
@@ -28,7 +33,7 @@ export async function startServer(
   deps: Omit<SignerDeps, "caller">,
   listen: Listen,
 ): Promise<{ url: string; close(): Promise<void> }> {
-  const app = createApp(listen);
+  const app = createApp(listen, deps.log);
   // Amounts are strings on the wire.
   app.setReplySerializer((answer) =>
     JSON.stringify(answer, (_name, value) => (typeof value === "bigint" ? String(value) : value)),
@@ -87,12 +92,35 @@ function readCaller(socket: Socket): Actor {
   return workerActor([name].flat()[0] ?? "socket");
 }
 
-function createApp(listen: Listen): FastifyInstance {
+function createApp(listen: Listen, log: Log): FastifyInstance {
   const options = { bodyLimit: BODY_LIMIT, logger: false, forceCloseConnections: "idle" } as const;
   if ("socketPath" in listen) return Fastify(options);
-  const { ca, cert, key } = listen;
-  const https = { ca, cert, key, requestCert: true, rejectUnauthorized: true, minVersion: "TLSv1.3" } as const;
-  return Fastify({ ...options, https }) as unknown as FastifyInstance;
+  const read = openCertificates(listen.readCertificates, log);
+  const certificates = read();
+  const https = { ...certificates, requestCert: true, rejectUnauthorized: true, minVersion } as const;
+  const app = Fastify({ ...options, https });
+  useRenewedCertificates(app.server, { certificates, read, log });
+  return app as unknown as FastifyInstance;
+}
+
+/** Reads the certificates again before each connection, and uses them when they have changed. */
+function useRenewedCertificates(
+  server: Server,
+  { certificates, read, log }: { certificates: Certificates; read: () => Certificates; log: Log },
+): void {
+  let current = certificates;
+  // Before the server's own listener, which begins the handshake.
+  server.prependListener("connection", () => {
+    const next = read();
+    if (isSameCertificates(next, current)) return;
+    current = next;
+    try {
+      server.setSecureContext({ ...next, minVersion });
+      log.info("renewed certificates are used");
+    } catch (err) {
+      log.error({ err }, "renewed certificates cannot be used; the former ones are used");
+    }
+  });
 }
 
 /** Listens on a Unix socket of mode 0600. Removes the socket of a process that was killed. */

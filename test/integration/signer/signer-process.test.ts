@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Agent, request } from "undici";
@@ -171,13 +171,39 @@ describe("the signer's process", () => {
     const other = await (await makeCertificates()).issue("stranger");
     const read = (name: string) => readFileSync(other[name] ?? "");
     const [cert, key] = [read("SIGNER_CERT_FILE"), read("SIGNER_KEY_FILE")];
-    const strange = createSignerClient({ url, ca: Buffer.from(certificates.ca), cert, key }, { log });
+    const readCertificates = () => ({ ca: Buffer.from(certificates.ca), cert, key });
+    const strange = createSignerClient({ url, readCertificates }, { log });
     addCleanup(() => strange.close());
     expect(await strange.claimDeposits([claim])).toMatchObject([{ ok: false, reason: "signer_unavailable" }]);
 
     const dispatcher = new Agent({ connect: { ca: certificates.ca } });
     addCleanup(() => dispatcher.destroy());
     await expect(request(`${url}/v1/status`, { dispatcher })).rejects.toThrow();
+  });
+
+  test("certificates that are renewed on disk apply on both sides without a restart", async () => {
+    const url = `https://127.0.0.1:${await freePort()}`;
+    const [former, other] = [await makeCertificates(), await makeCertificates()];
+    const [server, client] = [await former.issue("signer"), await former.issue("worker")];
+    const running = await startSigner({ ...(await environment()), SIGNER_LISTEN: url, ...server });
+    // It reads its certificates now, and connects for the first time after both sides have new ones.
+    const early = connect({ SIGNER: url, ...client });
+    const ask = async (by = connect({ SIGNER: url, ...client })) => {
+      const [result] = await by.claimDeposits([claim]);
+      return result?.ok === false ? result.reason : result;
+    };
+    expect(await ask()).toBe("deposit_not_found");
+
+    const renew = async (mine: Record<string, string>, name: string) => {
+      const issued = await other.issue(name);
+      for (const [variable, file] of Object.entries(mine)) await copyFile(issued[variable] ?? "", file);
+    };
+    // The CA is one file of both sides.
+    await renew(server, "signer");
+    expect(await ask()).toBe("signer_unavailable");
+    await renew(client, "worker");
+    expect(await ask(early)).toBe("deposit_not_found");
+    expect(running.records().some(({ msg }) => msg === "renewed certificates are used")).toBe(true);
   });
 
   test("a request with an unknown member is refused", async () => {

@@ -1,4 +1,4 @@
-import { type Hex, type PrivateKeyAccount, parseEther } from "viem";
+import { type PrivateKeyAccount, parseEther } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { newKey } from "../../../../local/networks-document.ts";
