@@ -46,16 +46,19 @@ async function push(fixture: MerchantFixture) {
 
 const stateOf = async (fixture: MerchantFixture, id: string) => (await fixture.status(id)).state;
 
-test.each([true, false])("a worker without the chain leaves a confirm to another worker (direct: %s)", async (direct) => {
-  const fixture = await makeMerchant([assets.usdc]);
-  if (direct) await setDirect(fixture, assets.usdc, true);
-  const id = await fixture.create();
-  const attempt = await fixture.attempt(id, await fundBuyer(chain));
-  expect(await workerWithoutChain(fixture).verify(attempt)).toBe("done");
-  expect(await fixture.verificationResult(attempt)).toBe("waiting");
-  await fixture.verify(attempt);
-  expect(await stateOf(fixture, id)).toBe("processing");
-});
+test.each([true, false])(
+  "a worker without the chain leaves a confirm to another worker (direct: %s)",
+  async (direct) => {
+    const fixture = await makeMerchant([assets.usdc]);
+    if (direct) await setDirect(fixture, assets.usdc, true);
+    const id = await fixture.create();
+    const attempt = await fixture.attempt(id, await fundBuyer(chain));
+    expect(await workerWithoutChain(fixture).verify(attempt)).toBe("done");
+    expect(await fixture.verificationResult(attempt)).toBe("waiting");
+    await fixture.verify(attempt);
+    expect(await stateOf(fixture, id)).toBe("processing");
+  },
+);
 
 test("a worker without the chain leaves a confirm of test mode to another worker", async () => {
   const fixture = await makeMerchant([assets.usdc], { mode: "test" });
@@ -77,17 +80,20 @@ test("a confirmed push in a block pays its payment, although a worker without th
   expect(await stateOf(fixture, paymentId)).toBe("succeeded");
 });
 
-test.each([true, false])("a confirm is refused once no worker has had its chain for a day (direct: %s)", async (direct) => {
-  const fixture = await makeMerchant([assets.usdc]);
-  if (direct) await setDirect(fixture, assets.usdc, true);
-  const attempt = await fixture.attempt(await fixture.create(), await fundBuyer(chain));
-  await setServed(fixture, -DAY + MINUTE);
-  await workerWithoutChain(fixture).verify(attempt);
-  expect(await fixture.verificationResult(attempt)).toBe("waiting");
-  await setServed(fixture, -DAY - MINUTE);
-  await workerWithoutChain(fixture).verify(attempt);
-  expect(await fixture.verificationResult(attempt)).toEqual({ refused: expect.stringContaining("withdrawn") });
-});
+test.each([true, false])(
+  "a confirm is refused once no worker has had its chain for a day (direct: %s)",
+  async (direct) => {
+    const fixture = await makeMerchant([assets.usdc]);
+    if (direct) await setDirect(fixture, assets.usdc, true);
+    const attempt = await fixture.attempt(await fixture.create(), await fundBuyer(chain));
+    await setServed(fixture, -DAY + MINUTE);
+    await workerWithoutChain(fixture).verify(attempt);
+    expect(await fixture.verificationResult(attempt)).toBe("waiting");
+    await setServed(fixture, -DAY - MINUTE);
+    await workerWithoutChain(fixture).verify(attempt);
+    expect(await fixture.verificationResult(attempt)).toEqual({ refused: expect.stringContaining("withdrawn") });
+  },
+);
 
 test("a worker without the chain does not expire a payment whose push the chain's watcher has not read yet", async () => {
   const fixture = await makeMerchant([assets.push]);
