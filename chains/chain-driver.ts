@@ -2,7 +2,7 @@ import type { Hex } from "viem";
 import type { Metrics } from "../runtime/metrics.ts";
 import type { EvmNetwork, Network } from "../runtime/networks/read-networks.ts";
 import type { AssetId } from "./caip.ts";
-import type { FeedState } from "./evm/price-feeds.ts";
+import type { FeedReading } from "./evm/price-feeds.ts";
 import type { FinalReading, FinalTransaction } from "./final-transaction.ts";
 import type { Chain } from "./open-chains.ts";
 import type { PayoutSigner, UnsignedPayout } from "./payout-signer.ts";
@@ -116,6 +116,6 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
    * natural keys. Throws ChainError when the chain cannot be read.
    */
   readTreasuryHistory(chain: C, range: { from: number; to: number }): AsyncIterable<readonly TokenMovement[]>;
-  /** Reads a price feed, and the sequencer uptime feed if there is one. Throws ChainError. */
-  readPriceFeed(chain: C, args: { feed: string; sequencer: string | undefined }): Promise<FeedState>;
+  /** Reads a price feed, and the sequencer uptime feed if there is one, with two endpoints if two answer. Throws ChainError. */
+  readPriceFeed(chain: C, args: { feed: string; sequencer: string | undefined }): Promise<FeedReading>;
 };

@@ -1,3 +1,5 @@
+import type { FeedState } from "./evm/price-feeds.ts";
+
 /** Returns the number of a network's endpoints. A URL that is listed twice counts once. */
 export function countEndpoints({ rpc }: { rpc: readonly { url: string }[] }): number {
   return new Set(rpc.map(({ url }) => url)).size;
@@ -17,4 +19,11 @@ export function readAgreementThreshold(
   return asset.agreementThreshold === undefined
     ? DEFAULT_AGREE_FROM_UNITS * 10n ** BigInt(asset.decimals)
     : BigInt(asset.agreementThreshold);
+}
+
+/** Returns true when two states are of the same feed and their answers differ by at most this many percent. Pure. */
+export function isSamePrice(one: FeedState, other: FeedState, percent: bigint): boolean {
+  if (one.decimals !== other.decimals || one.description !== other.description) return false;
+  const [low, high] = one.answer < other.answer ? [one.answer, other.answer] : [other.answer, one.answer];
+  return low === high || (high - low) * 100n <= high * percent;
 }

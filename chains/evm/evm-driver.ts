@@ -12,7 +12,7 @@ import { encodePayout, openEvmPayoutSigner, sharesNonces } from "./evm-payouts.t
 import { readFinalBalance } from "./final-balance.ts";
 import { readFinalMovements } from "./final-movements.ts";
 import { accountsOf, type EvmChain, openEvmChain } from "./open-evm-chain.ts";
-import { readFeed } from "./price-feeds.ts";
+import { compareFeed } from "./price-feeds.ts";
 import { readTreasuryHistory } from "./treasury-history.ts";
 
 /** The driver of EVM chains (CAIP-2 namespace `eip155`). */
@@ -55,7 +55,7 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   readFinalHeight: (chain) => readFinalHeight(chain, chain.rpc),
   readTreasuryHistory,
   readPriceFeed: (chain, { feed, sequencer }) =>
-    readFeed(chain, getAddress(feed), sequencer === undefined ? undefined : getAddress(sequencer)),
+    compareFeed(chain, getAddress(feed), sequencer === undefined ? undefined : getAddress(sequencer)),
 };
 
 /** A mixed-case address carries a checksum (EIP-55); a wrong checksum indicates a typing error. */

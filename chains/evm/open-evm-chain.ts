@@ -48,6 +48,8 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const chainId = Number(network.chain.slice("eip155:".length));
   const permit2 = lowerCaseHex(network.permit2);
   const { check, listStatuses, ...calls } = openEndpoints(network, metrics);
+  // A series that begins with its first count would show no increase.
+  for (const { name: endpoint } of network.rpc) metrics.priceDisagreements.inc({ chain: network.chain, endpoint }, 0);
   return {
     namespace: "eip155",
     chain: network.chain,

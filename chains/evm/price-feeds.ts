@@ -1,6 +1,9 @@
 import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from "viem";
 import { cleanText } from "../../runtime/clean-text.ts";
+import { withTimeout } from "../../runtime/timeout.ts";
+import { isSamePrice } from "../endpoint-agreement.ts";
 import { ChainError } from "../errors.ts";
+import { isUnavailable, type Rpc } from "./evm-rpc.ts";
 import { type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
 
@@ -26,17 +29,47 @@ export type FeedState = {
 /** Whether a rollup's sequencer is up, and since when. `since` is in 1970 until the feed receives its first report. */
 type SequencerState = { isUp: boolean; since: Date };
 
+/** A feed's state, and the endpoint that it was compared with: undefined when no other endpoint answered. */
+export type FeedReading = { state: FeedState; second?: { name: string; agrees: boolean } };
+
 /** Maximum length of a feed's name, in code points. */
 const MAX_DESCRIPTION_LENGTH = 100;
+/** The most by which the answers of two endpoints may differ, percent. A round may begin between the two readings. */
+const MAX_DIFFERENCE = 1n;
+/** Time limit for an endpoint that a feed is compared with, milliseconds. Buyers wait for it. */
+const COMPARE_WITHIN_MS = 2_000;
+
+/**
+ * Reads a price feed as `readFeed` does, and compares it with what another endpoint shows, if another one answers. Endpoints agree on
+ * the feed's name, its decimals, whether the sequencer is up, and its answer up to one percent.
+ */
+export async function compareFeed(chain: EvmChain, feed: Hex, sequencer?: Hex): Promise<FeedReading> {
+  const { multicall } = chain;
+  const read = (rpc: Rpc) => readFeed({ rpc, multicall }, feed, sequencer);
+  const { by, value: state } = await chain.readFromOneEndpoint(read);
+  for (const { name, rpc } of chain.endpoints.filter((endpoint) => endpoint.name !== by)) {
+    const late = () => new ChainError("rpc_unreachable", { detail: `no price from ${name} in time` });
+    const agrees = await withTimeout(read(rpc), COMPARE_WITHIN_MS, late).then(
+      (other) => isSamePrice(state, other, MAX_DIFFERENCE) && state.sequencer?.isUp === other.sequencer?.isUp,
+      (error: unknown) => (isUnavailable(error) ? undefined : false),
+    );
+    if (agrees !== undefined) return { state, second: { name, agrees } };
+  }
+  return { state };
+}
 
 /**
  * Reads a price feed, and the sequencer uptime feed if one is given, with one eth_call. Throws ChainError `wrong_contract`
  * if a contract is not a feed.
  */
-export async function readFeed(chain: EvmChain, feed: Hex, sequencer?: Hex): Promise<FeedState> {
+export async function readFeed(
+  at: Pick<EvmChain, "rpc" | "multicall">,
+  feed: Hex,
+  sequencer?: Hex,
+): Promise<FeedState> {
   const calls = names.map((functionName) => ({ target: feed, data: encodeFunctionData({ abi, functionName }) }));
   const uptime = { target: sequencer ?? feed, data: encodeFunctionData({ abi, functionName: "latestRoundData" }) };
-  const [round, decimals, description, up] = await simulateCalls(chain.rpc, chain, [
+  const [round, decimals, description, up] = await simulateCalls(at.rpc, { multicall: at.multicall }, [
     ...calls,
     ...(sequencer ? [uptime] : []),
   ]);

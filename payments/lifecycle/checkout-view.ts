@@ -44,7 +44,7 @@ export type Way = {
   networkDetails: NetworkDetails | undefined;
 };
 
-type Deps = Pick<PaymentDeps, "db" | "chains" | "networks" | "assetUnits" | "now" | "log">;
+type Deps = Pick<PaymentDeps, "db" | "chains" | "networks" | "assetUnits" | "metrics" | "now" | "log">;
 
 /**
  * Returns a payment to a holder of its link. The id's 96 random bits, which only the merchant and the buyer know, act

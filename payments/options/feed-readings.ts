@@ -1,5 +1,6 @@
 import { isFresh } from "../../chains/cache-age.ts";
 import { withCallPriority } from "../../chains/call-priority.ts";
+import { countEndpoints, isSamePrice } from "../../chains/endpoint-agreement.ts";
 import { ChainError } from "../../chains/errors.ts";
 import type { FeedState } from "../../chains/evm/price-feeds.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
@@ -19,19 +20,32 @@ const READ_WITHIN_MS = 5_000;
 /** How long a reading serves for comparisons, milliseconds. */
 const LAST_MS = 24 * 60 * 60_000;
 
+/** The most by which a price that one endpoint of several shows alone may differ from the last that two agreed on, percent. */
+const MAX_DRIFT = 5n;
+
+type Deps = Pick<PaymentDeps, "chains" | "metrics" | "log" | "now">;
+
 type Source = Pick<PriceFeed, "chain" | "feed" | "sequencer">;
 /** Times are Unix milliseconds. `endedAt` is undefined while the feed is being read. */
 type Reading = { state: Promise<FeedState>; startedAt: number; endedAt: number | undefined };
-/** The readings of a chain's feeds, by feed: the running or newest one, and the last that succeeded. */
-type Readings = { newest: Map<string, Reading>; last: Map<string, { state: FeedState; at: number }> };
+/**
+ * The readings of a chain's feeds, by feed: the running or newest one, the last that succeeded, and the last that two endpoints agreed
+ * on.
+ */
+type Readings = {
+  newest: Map<string, Reading>;
+  last: Map<string, { state: FeedState; at: number }>;
+  agreed: Map<string, FeedState>;
+};
 
 const readingsOf = new WeakMap<Chain, Readings>();
 
 /**
- * Returns the state of a price feed, at most a few seconds old. Concurrent callers share a reading. Throws ChainError, also
+ * Returns the state of a price feed, at most a few seconds old. Concurrent callers share a reading. Where the chain has
+ * several endpoints, two must agree on the state, or one must show a price near the last that two agreed on. Throws ChainError, also
  * when the feed is not read in time; the reading goes on then, and serves later callers.
  */
-export async function readFeedState(deps: Pick<PaymentDeps, "chains" | "now">, source: Source): Promise<FeedState> {
+export async function readFeedState(deps: Deps, source: Source): Promise<FeedState> {
   const chain = getChain(deps.chains, source.chain);
   const readings = listReadings(chain);
   const name = nameOf(source);
@@ -63,7 +77,7 @@ export function findLastState(
 }
 
 function listReadings(chain: Chain): Readings {
-  const readings = readingsOf.get(chain) ?? { newest: new Map(), last: new Map() };
+  const readings = readingsOf.get(chain) ?? { newest: new Map(), last: new Map(), agreed: new Map() };
   readingsOf.set(chain, readings);
   return readings;
 }
@@ -71,14 +85,11 @@ function listReadings(chain: Chain): Readings {
 const nameOf = ({ feed, sequencer }: Source) => `${feed} ${sequencer?.feed}`;
 
 function startReading(
-  deps: Pick<PaymentDeps, "now">,
+  deps: Deps,
   { chain, readings, source }: { chain: Chain; readings: Readings; source: Source },
 ): Reading {
   const name = nameOf(source);
-  const { feed, sequencer } = source;
-  const state = withCallPriority("convenience", () =>
-    getChainDriver(chain.chain).readPriceFeed(chain, { feed, sequencer: sequencer?.feed }),
-  );
+  const state = withCallPriority("convenience", () => readAgreed(deps, chain, source));
   const reading: Reading = { state, startedAt: deps.now().getTime(), endedAt: undefined };
   readings.newest.set(name, reading);
   const end = () => {
@@ -97,4 +108,27 @@ function startReading(
     },
   );
   return reading;
+}
+
+/** Reads a feed, and throws a transient ChainError for a state on which one endpoint of several may decide alone. */
+async function readAgreed({ metrics, log }: Deps, chain: Chain, source: Source): Promise<FeedState> {
+  const { agreed } = listReadings(chain);
+  const name = nameOf(source);
+  const { feed, sequencer } = source;
+  const { state, second } = await getChainDriver(chain.chain).readPriceFeed(chain, {
+    feed,
+    sequencer: sequencer?.feed,
+  });
+  if (second && !second.agrees) {
+    metrics.priceDisagreements.inc({ chain: chain.chain, endpoint: second.name });
+    log.error({ chain: chain.chain, endpoint: second.name, feed }, "endpoints disagree about a price; it is not used");
+    throw new ChainError("endpoints_disagree", { detail: `${second.name} shows another price of ${feed}` });
+  }
+  const before = agreed.get(name);
+  if (second || countEndpoints(chain.network) === 1) agreed.set(name, state);
+  else if (!before || !isSamePrice(before, state, MAX_DRIFT)) {
+    const far = before ? "not near the last that two endpoints have shown" : "two endpoints have shown none yet";
+    throw new ChainError("price_unconfirmed", { detail: `${feed} of ${chain.chain}: ${far}` });
+  }
+  return state;
 }

@@ -25,7 +25,7 @@ export type PayableAssets = { payable: Payable[]; unpriced: Accepted[]; outage: 
 type Asked = { unit: string; value: bigint };
 /** Assets (CAIP-19) that a merchant is paid in. `takers` are those that also accept other assets of their currency. */
 type Settled = { settled: ReadonlySet<string>; takers: ReadonlySet<string> };
-type Deps = Pick<PaymentDeps, "chains" | "networks" | "now" | "log">;
+type Deps = Pick<PaymentDeps, "chains" | "networks" | "metrics" | "now" | "log">;
 
 /**
  * Returns every asset that can pay a payment, at current prices. Reads the prices on chain, at most once in a few seconds

@@ -21,7 +21,7 @@ const REFRESH_MS = 10 * 60_000;
 /** Tolerance for a feed whose clock is ahead of ours, milliseconds. */
 const AHEAD_MS = 60_000;
 
-type Deps = Pick<PaymentDeps, "chains" | "networks" | "now" | "log">;
+type Deps = Pick<PaymentDeps, "chains" | "networks" | "metrics" | "now" | "log">;
 
 /**
  * Reads on chain the exchange rates between a payment's currency and the given currencies. Omits, with a log line, a
@@ -56,7 +56,7 @@ export function hasFeed({ networks }: Pick<Deps, "networks">, one: string, other
  * Returns the prices that this process has read last within a day, between a payment's currency and the given currencies. Reads
  * nothing. Only for comparisons: a price may be older than its feed allows.
  */
-export function lastRates(deps: Deps, unit: string, currencies: Iterable<string>): Rates {
+export function lastRates(deps: Omit<Deps, "metrics" | "log">, unit: string, currencies: Iterable<string>): Rates {
   const rates = new Map<string, Rate>();
   for (const currency of currencies) {
     const source = deps.networks.prices.find(({ base, quote }) => joins(base, quote, unit, currency));

@@ -38,7 +38,10 @@ export function findContradictions<Q extends Quoted>(deps: Deps, quoted: readonl
 }
 
 /** Reads the prices of the quotes that have one, concurrently, for `findContradictions`. A price that cannot be read stays as it is. */
-export async function refreshRates(deps: Deps, quoted: readonly Quoted[]): Promise<void> {
+export async function refreshRates(
+  deps: Deps & Pick<PaymentDeps, "metrics">,
+  quoted: readonly Quoted[],
+): Promise<void> {
   const priced = quoted.filter(({ quote }) => quote.rate !== null);
   const units = Map.groupBy(priced, ({ payment }) => payment.unit);
   await Promise.all(

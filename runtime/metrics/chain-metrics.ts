@@ -64,6 +64,11 @@ export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, sy
     "Final blocks for which an endpoint returned less than, or something else than, the endpoint that was read first",
     ["chain", "endpoint"],
   ),
+  priceDisagreements: counter(
+    "pay_price_disagreements_total",
+    "Readings of price feeds for which an endpoint returned another price than the endpoint that was read first",
+    ["chain", "endpoint"],
+  ),
   agreementWaits: counter(
     "pay_agreement_waits_total",
     "Watcher passes that left a large movement unbooked because no two endpoints agreed on it",
