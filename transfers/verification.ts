@@ -30,9 +30,9 @@ export type SolanaAuthorization = {
 
 /**
  * What a wallet returned on an EVM chain: `proof` is the signature, and for a push the hash of the transaction. `permit` is
- * the EIP-2612 signature for Permit2, if any.
+ * the EIP-2612 signature for Permit2, if any. A push in a block after `moveBy` pays nothing.
  */
-export type EvmSigned = EvmAuthorization & { chain: string; proof: Hex; permit: Hex | null };
+export type EvmSigned = EvmAuthorization & { chain: string; proof: Hex; permit: Hex | null; moveBy?: Date };
 /** What a wallet returned on Solana: `proof` is the signed transaction in base64. */
 export type SolanaSigned = SolanaAuthorization & { chain: string; proof: string };
 /** What a wallet returned. `kind` tells the chain families apart. */

@@ -4,14 +4,8 @@ import { findLastReplaced } from "../../db/queries/destination-changes.ts";
 import type { LockedQuote } from "../../db/queries/payment-options.ts";
 import type { Db } from "../../db/tables.ts";
 import { findContradictions, reportContradictions } from "../options/quote-contradictions.ts";
-import { hasStaleReceiver } from "../options/quotes.ts";
+import { findQuoteEnd, hasStaleReceiver } from "../options/quotes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-
-/**
- * Grace period after a quote's end, milliseconds. Money that the payer sends on their own takes time to reach a block,
- * so it is accepted this long. Later money pays nothing: a buyer must not wait and choose among old prices.
- */
-export const QUOTE_GRACE_MS = 10 * 60_000;
 
 /** Block times are whole seconds, rounded down, so money may have moved this much later than its block says, milliseconds. */
 const BLOCK_TIME_PRECISION_MS = 1_000;
@@ -62,15 +56,17 @@ function isFor(seen: TokenMovement, quote: LockedQuote): boolean {
 }
 
 /**
- * Returns true if money moved before the payment's deadline and within its quote and the grace period. Money whose time
- * is unknown counts as in time. Pure.
+ * Returns true if money moved before the payment's deadline and within its quote and the grace period, or by a confirm that was made in
+ * time and waits. Money whose time is unknown counts as in time. Pure.
  */
 function isInTime({ at }: TokenMovement, quote: LockedQuote, confirms: Confirms): boolean {
   if (at === undefined) return true;
   const waitingSince = confirms.get(quote.id)?.waiting_since;
-  if (waitingSince) return at <= quote.deadline || waitingSince <= quote.deadline;
-  const quoteEnd = quote.quoted_until && new Date(quote.quoted_until.getTime() + QUOTE_GRACE_MS);
-  return at <= quote.deadline && (quoteEnd === null || at <= quoteEnd);
+  if (at > quote.deadline && !(waitingSince && waitingSince <= quote.deadline)) return false;
+  // An authorization ends by itself. A push can wait in the pool for as long as its buyer wants.
+  if (waitingSince && quote.kind !== "push") return true;
+  const end = findQuoteEnd(quote);
+  return end === null || at <= end;
 }
 
 function rank({ at }: TokenMovement, quote: LockedQuote, confirms: Confirms): number {

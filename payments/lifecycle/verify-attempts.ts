@@ -1,6 +1,7 @@
 import { type AttemptWithContext, markAsVerifiedByWallet } from "../../db/queries/attempts.ts";
 import type { VerificationResult } from "../../transfers/verification.ts";
 import type { Verifier } from "../../transfers/verifier.ts";
+import { findQuoteEnd } from "../options/quotes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { acceptAttempts } from "./accept-attempts.ts";
 import { checkAttempts } from "./check-attempts.ts";
@@ -12,7 +13,7 @@ export type VerifyDeps = PaymentDeps & { verifier: Verifier };
 
 /** How long the network may not know a transaction that a wallet claims to have sent, milliseconds. */
 const UNKNOWN_FOR_MS = 30_000;
-/** How long after the deadline a transaction that was confirmed before it may still be pending, milliseconds. */
+/** How long after the deadline, or the end of its price, a transaction that was confirmed before may still be pending, milliseconds. */
 const PENDING_FOR_MS = 60_000;
 
 /**
@@ -78,12 +79,12 @@ function isByCode(outcome: VerificationResult | undefined): boolean {
  */
 function isVerifiedLater(
   deps: VerifyDeps,
-  { attempt, payment }: AttemptWithContext,
+  { attempt, payment, option }: AttemptWithContext,
   outcome: VerificationResult | undefined,
 ): boolean {
   if (outcome?.ok !== false || outcome.later === undefined) return false;
   const now = deps.now().getTime();
   return outcome.later === "pending"
-    ? now < payment.expires_at.getTime() + PENDING_FOR_MS
+    ? now < Math.min(payment.expires_at.getTime(), findQuoteEnd(option)?.getTime() ?? Infinity) + PENDING_FOR_MS
     : now - attempt.created_at.getTime() < UNKNOWN_FOR_MS;
 }

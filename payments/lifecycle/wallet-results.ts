@@ -3,6 +3,7 @@ import type { OptionRow } from "../../db/queries/payment-options.ts";
 import { getResultReader } from "../../transfers/transfer-driver.ts";
 import type { Signed } from "../../transfers/verification.ts";
 import type { WalletProofs } from "../../transfers/wallet-driver.ts";
+import { findQuoteEnd } from "../options/quotes.ts";
 
 /** A wallet's result of one action (specification, 2.10). */
 export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
@@ -39,7 +40,9 @@ export function readResults(results: unknown): WalletProofs {
 
 /** Returns an option with what the wallet returned for it. */
 export function readSigned(option: OptionRow, results: unknown): Signed {
-  return getResultReader(option.chain).readSigned(option, readResults(results));
+  const signed = getResultReader(option.chain).readSigned(option, readResults(results));
+  const end = findQuoteEnd(option);
+  return end === null || signed.kind !== "push" ? signed : { ...signed, moveBy: end };
 }
 
 function readFirstText(result: unknown): string {

@@ -5,7 +5,7 @@ import { deleteOldRequests } from "../../db/queries/operator-requests.ts";
 import { deleteRenewedOptions } from "../../db/queries/payment-options.ts";
 import { deleteOldAttempts as deleteOldDeliveryAttempts } from "../../db/queries/webhook-deliveries.ts";
 import { deleteExpiredResponses } from "../idempotency-keys.ts";
-import { QUOTE_GRACE_MS } from "../lifecycle/paid-quotes.ts";
+import { QUOTE_GRACE_MS } from "../options/quotes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 /** Rows of each table deleted in one run. */

@@ -31,12 +31,12 @@ import { listCandidates, type Pair, readAccounts } from "./candidates.ts";
 import { dropBarred, keepServed, keepWatched, listOffers, listTestOffers, type Offer } from "./offers.ts";
 import { findPayable } from "./payable-assets.ts";
 import { QUOTE_LIFETIME_MS } from "./prices.ts";
-import { findQuotedPrice, findQuoteRefusal, isSameQuote } from "./quotes.ts";
+import { findQuotedPrice, findQuoteEnd, findQuoteRefusal, isSameQuote } from "./quotes.ts";
 import { type Terms, toTerms } from "./terms.ts";
 import { buildDataOf, listWalletActions, offeredActions } from "./wallet-actions.ts";
 
 /**
- * Time after the deadline, besides the finality window, in which an authorization may still be relayed, milliseconds.
+ * Time after the deadline, or after a price's end and its grace period, besides the finality window, in which an authorization may still be relayed, milliseconds.
  */
 const GRACE_MS = 10 * 60_000;
 /** Maximum number of accounts on configured chains, which are read from the chains. */
@@ -191,7 +191,9 @@ function toRow(
   const fee = calculateFee(direct ? noFee : policy, amount, token.decimals);
   const quotedUntil = rate === null ? null : (held ?? new Date(now.getTime() + QUOTE_LIFETIME_MS));
   const finalityMs = getChainDriver(chain.chain).finalityMs(chain.network);
-  const lastRelay = new Date(payment.expires_at.getTime() + finalityMs + GRACE_MS);
+  // The buyer can hold an authorization back, by moving the money away: it must not keep its price for as long as the payment.
+  const end = earlier(payment.expires_at, findQuoteEnd({ quoted_until: quotedUntil })) ?? payment.expires_at;
+  const lastRelay = new Date(end.getTime() + finalityMs + GRACE_MS);
   return {
     payment_id: payment.id,
     number,

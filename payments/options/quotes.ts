@@ -7,6 +7,12 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import type { Price } from "./candidates.ts";
 
 /** The columns that define a quote: what the buyer sees and signs, and what the merchant is owed. */
+/**
+ * Grace period after a quote's end, milliseconds. Money that the payer sends on their own takes time to reach a block,
+ * so it is accepted this long. Later money pays nothing: a buyer must not wait and choose among old prices.
+ */
+export const QUOTE_GRACE_MS = 10 * 60_000;
+
 const terms = [
   ...(["chain", "token", "receiver", "direct", "kind", "authorization_nonce", "valid_before"] as const),
   ...(["amount", "rate", "quoted_until", "fee", "fee_fixed", "fee_basis_points", "owed_asset", "owed_amount"] as const),
@@ -18,9 +24,18 @@ export function isSameQuote(before: OptionRow, quote: Omit<NewOption, "id">): bo
   return terms.every((term) => before[term] === quote[term] || isDeepStrictEqual(before[term], quote[term]));
 }
 
-/** Returns true when two quotes ask for the same transfer, so that a movement on chain matches both. Pure. */
+/**
+ * Returns true when two quotes ask for the same transfer, so that a movement on chain matches both and so does what the wallet returned.
+ * A push says nothing of its end. Pure.
+ */
 export function isSameTransfer(one: OptionRow, other: OptionRow): boolean {
-  return (["asset", "payer", "receiver", "amount", "valid_before"] as const).every((term) => one[term] === other[term]);
+  if (one.kind !== "push" && one.valid_before !== other.valid_before) return false;
+  return (["asset", "payer", "receiver", "amount"] as const).every((term) => one[term] === other[term]);
+}
+
+/** Returns until when money may move by a quote at a price; null for a quote that needs no price. Pure. */
+export function findQuoteEnd({ quoted_until: end }: Pick<OptionRow, "quoted_until">): Date | null {
+  return end && new Date(end.getTime() + QUOTE_GRACE_MS);
 }
 
 /** Returns the price of a quote, while it is valid; undefined for none, and for a quote that needs no price. Pure. */

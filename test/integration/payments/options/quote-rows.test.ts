@@ -224,7 +224,9 @@ async function moveLate(kind: keyof typeof kinds, change: Record<string, unknown
   const second = await offerOne(fixture, paymentId, buyer);
   expect(second.id).not.toBe(first.id);
   const confirm = async () => {
-    const { attemptId } = unwrap(await fixture.confirm(paymentId, second.id, results));
+    // An authorization names its quote's end, so the newer quote needs another signature. Its movement is the same.
+    const signed = kind === "push" ? results : await signOption(second, buyer);
+    const { attemptId } = unwrap(await fixture.confirm(paymentId, second.id, signed));
     await fixture.verify(attemptId ?? "");
     return fixture.verificationResult(attemptId ?? "");
   };
