@@ -42,6 +42,15 @@ export function getChain(chains: Chains, id: string): Chain {
   return chain;
 }
 
+/** Returns a token of any network by its CAIP-19 id; undefined if the networks file lacks it. */
+export function findAsset(chains: Chains, asset: string): Token | undefined {
+  for (const chain of chains.values()) {
+    const token = chain.tokens.get(asset);
+    if (token) return token;
+  }
+  return undefined;
+}
+
 /** Returns the token that a row names. Throws if the networks file lacks it. */
 export function getToken(chain: Chain, asset: string): Token {
   const token = chain.tokens.get(asset);

@@ -12,7 +12,7 @@ import { readSigned } from "./wallet-results.ts";
  * networks file, and those whose quote contradicts the payment. Throws the chain's error when the chain cannot be read.
  */
 export async function checkAttempts(
-  deps: Pick<PaymentDeps, "chains" | "networks" | "now" | "log" | "metrics"> & { verifier: Verifier },
+  deps: Pick<PaymentDeps, "db" | "chains" | "networks" | "now" | "log" | "metrics"> & { verifier: Verifier },
   group: readonly AttemptWithContext[],
 ): Promise<Map<AttemptWithContext, VerificationResult>> {
   const { verifier } = deps;
@@ -28,7 +28,7 @@ export async function checkAttempts(
     .filter(({ payment }) => payment.mode === "live")
     .map((whole) => ({ whole, quote: whole.option, payment: whole.payment }));
   await refreshRates(deps, quoted);
-  const contradictions = findContradictions(deps, quoted);
+  const contradictions = await findContradictions(deps, deps.db, quoted);
   reportContradictions(deps, contradictions);
   const contradicting = new Set([...contradictions.keys()].map(({ whole }) => whole));
   const open = current.filter((whole) => !contradicting.has(whole));

@@ -31,7 +31,7 @@ export async function findPaidQuotes(
   );
   const confirms = new Map(rows.map((row) => [row.option_id, row]));
   const quoted = quotes.map((quote) => ({ quote, payment: { ...quote, id: quote.payment_id } }));
-  const contradictions = findContradictions(deps, quoted);
+  const contradictions = await findContradictions(deps, db, quoted);
   reportContradictions(deps, contradictions);
   const valid = quoted.filter((one) => !contradictions.has(one)).map(({ quote }) => quote);
   const paid = new Map<string, LockedQuote>();

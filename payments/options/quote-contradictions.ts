@@ -1,6 +1,8 @@
 import { deriveNonce, paymentKey } from "../../chains/natural-key.ts";
-import type { Token } from "../../chains/open-chains.ts";
+import { findAsset, type Token } from "../../chains/open-chains.ts";
+import { listAssetUnits } from "../../db/queries/asset-units.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
+import type { Db } from "../../db/tables.ts";
 import { scaleDown, toTokenAmount } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { hasFeed, lastRates, readRates } from "./prices.ts";
@@ -25,16 +27,29 @@ type Contradiction = "token" | "nonce" | "amount" | "owed";
 /**
  * Returns the quotes that contradict their payments, and in what. The api writes quotes, and workers move and credit money by them:
  * a thief of the api's database login must not have a payment succeed for less than it asks for, nor a merchant credited with more.
- * Reads nothing, because callers hold a database transaction: a quote in another currency than its payment's is compared with the
+ * Reads no chain, because callers hold a database transaction: a quote in another currency than its payment's is compared with the
  * last price that this process has read (`refreshRates`), and not at all when there is none.
+ * @param db the transaction of the caller
  */
-export function findContradictions<Q extends Quoted>(deps: Deps, quoted: readonly Q[]): Map<Q, Contradiction> {
+export async function findContradictions<Q extends Quoted>(
+  deps: Deps,
+  db: Db,
+  quoted: readonly Q[],
+): Promise<Map<Q, Contradiction>> {
+  const decimals = await readDelisted(deps, db, quoted);
   return new Map(
     quoted.flatMap((one): [Q, Contradiction][] => {
-      const found = findContradiction(deps, one);
+      const found = findContradiction(deps, one, decimals);
       return found ? [[one, found]] : [];
     }),
   );
+}
+
+/** Reads the decimals of assets, as workers have reported them, if a merchant is owed one that is not in the networks file. */
+async function readDelisted(deps: Deps, db: Db, quoted: readonly Quoted[]): Promise<ReadonlyMap<string, number>> {
+  const isDelisted = ({ quote }: Quoted) => quote.owed_asset !== null && !findAsset(deps.chains, quote.owed_asset);
+  if (!quoted.some(isDelisted)) return new Map();
+  return new Map((await listAssetUnits(db)).map(({ asset, decimals }) => [asset, decimals]));
 }
 
 /** Reads the prices of the quotes that have one, concurrently, for `findContradictions`. A price that cannot be read stays as it is. */
@@ -64,7 +79,11 @@ export function reportContradictions(
   }
 }
 
-function findContradiction(deps: Deps, { quote, payment }: Quoted): Contradiction | undefined {
+function findContradiction(
+  deps: Deps,
+  { quote, payment }: Quoted,
+  delisted: ReadonlyMap<string, number>,
+): Contradiction | undefined {
   const key = paymentKey({ merchantId: payment.merchant_id, paymentId: payment.id });
   if (quote.authorization_nonce !== deriveNonce(deps.networks.deployment, key)) return "nonce";
   const token = findToken(deps, quote);
@@ -72,7 +91,7 @@ function findContradiction(deps: Deps, { quote, payment }: Quoted): Contradictio
   if (!token) return undefined;
   if (token.token !== quote.token) return "token";
   if (!isEnough(deps, { quote, payment }, token)) return "amount";
-  return isOwed(deps, quote, token) ? undefined : "owed";
+  return isOwed(deps, quote, { token, delisted }) ? undefined : "owed";
 }
 
 /** Returns true when a quote asks for what its payment asks for. */
@@ -90,13 +109,22 @@ function isEnough(deps: Deps, { quote, payment }: Quoted, token: Token): boolean
   return true;
 }
 
-/** Returns true when the merchant is owed what the buyer pays without the fee, in this or in another asset of its currency. */
-function isOwed({ chains }: Pick<Deps, "chains">, quote: OptionRow, token: Token): boolean {
+/**
+ * Returns true when the merchant is owed what the buyer pays without the fee, in this or in another asset of its currency. The currency
+ * of an asset that has left the networks file is unknown; its payout waits until it is in the file again.
+ * @param delisted the decimals of assets that workers know or have known
+ */
+function isOwed(
+  deps: Pick<Deps, "chains">,
+  quote: OptionRow,
+  { token, delisted }: { token: Token; delisted: ReadonlyMap<string, number> },
+): boolean {
   const { owed_asset: asset, owed_amount: amount } = quote;
   if (asset === null || amount === null) return true;
-  const tokens = [...chains.values()].flatMap((chain): Token[] => [...chain.tokens.values()]);
-  const owed = tokens.find((one) => one.asset === asset);
-  return owed?.peg === token.peg && amount === scaleDown(quote.amount - quote.fee, token.decimals, owed.decimals);
+  const owed = findAsset(deps.chains, asset);
+  const decimals = owed ? owed.decimals : delisted.get(asset);
+  if (decimals === undefined || (owed && owed.peg !== token.peg)) return false;
+  return amount === scaleDown(quote.amount - quote.fee, token.decimals, decimals);
 }
 
 function findToken({ chains }: Pick<Deps, "chains">, { chain, asset }: OptionRow): Token | undefined {

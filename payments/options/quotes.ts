@@ -1,18 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
 import { parseAccountId } from "../../chains/caip.ts";
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
+import { findAsset } from "../../chains/open-chains.ts";
 import type { CurrentOption, NewOption, OptionRow } from "../../db/queries/payment-options.ts";
 import { type Refusal, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Price } from "./candidates.ts";
 
-/** The columns that define a quote: what the buyer sees and signs, and what the merchant is owed. */
 /**
  * Grace period after a quote's end, milliseconds. Money that the payer sends on their own takes time to reach a block,
  * so it is accepted this long. Later money pays nothing: a buyer must not wait and choose among old prices.
  */
 export const QUOTE_GRACE_MS = 10 * 60_000;
 
+/** The columns that define a quote: what the buyer sees and signs, and what the merchant is owed. */
 const terms = [
   ...(["chain", "token", "receiver", "direct", "kind", "authorization_nonce", "valid_before"] as const),
   ...(["amount", "rate", "quoted_until", "fee", "fee_fixed", "fee_basis_points", "owed_asset", "owed_amount"] as const),
@@ -58,11 +59,12 @@ export const OPTION_WITHDRAWN =
 
 /**
  * Returns true when a quote is no longer offered: its receiver is no longer valid, the merchant is no longer paid in
- * its asset, or the networks file has removed the asset or changed its kind.
+ * its asset, or the networks file has removed the asset, changed its kind, or removed the asset that the merchant would be owed.
  */
 function isWithdrawn(deps: Pick<PaymentDeps, "chains">, quote: CurrentOption): boolean {
   const token = deps.chains.get(quote.chain)?.tokens.get(quote.asset);
-  return token?.kind !== quote.kind || quote.registered === null || hasStaleReceiver(deps, quote);
+  const isOwedDelisted = quote.owed_asset !== null && !findAsset(deps.chains, quote.owed_asset);
+  return token?.kind !== quote.kind || isOwedDelisted || quote.registered === null || hasStaleReceiver(deps, quote);
 }
 
 /** Returns true when the receiver of a quote is neither the merchant's current destination nor our current treasury. */
