@@ -3,6 +3,7 @@ import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, type AuditEntry, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { type ExceptionRow, listOpenExceptions, lockException } from "../../db/queries/exceptions.ts";
 import { insertGroups } from "../../db/queries/ledger-groups.ts";
+import { listPaidAssets } from "../../db/queries/payment-terms.ts";
 import { listPayments } from "../../db/queries/payments.ts";
 import { wakeShortPayouts } from "../../db/queries/payout-queue.ts";
 import { insertRefund } from "../../db/queries/refunds.ts";
@@ -93,9 +94,14 @@ export function classifyException(
 const DOES_NOT_NAME =
   "the money does not name this payment: a separate signer would refuse the merchant's payouts that include it. Return it, or read the runbook exceptions-open about --unnamed";
 
+/** The refusal of money in an asset that the merchant is not paid in, for example because it is owed such payments in another one. */
+const NO_DESTINATION =
+  "the merchant has no destination for the asset that was paid, so its payout would wait. Return the money, or register a destination first";
+
 /**
- * Credits the money of an exception to the merchant of the payment that it was meant for. It is paid out like any other
- * credit. The payment does not change. Refuses with `payment_not_found` and `invalid_state`, also when the money does not name
+ * Credits the money of an exception to the merchant of the payment that it was meant for, in the asset that was paid and without a
+ * fee. It is paid out like any other credit. The payment does not change. Refuses with `payment_not_found` and `invalid_state`, also
+ * when the merchant has no destination for the asset, because the payout would wait for one, and when the money does not name
  * the payment: a separate signer does not count it as the merchant's, and would refuse payouts that include it.
  * @param args.unnamed assigns also money that does not name the payment
  */
@@ -108,6 +114,8 @@ export function assignException(
     if (payment?.mode !== "live") return refuse("payment_not_found", `there is no live payment ${args.paymentId}`);
     if (exception.payment_id !== payment.id && !args.unnamed) return refuse("invalid_state", DOES_NOT_NAME);
     const { asset, amount } = exception;
+    const paid = await listPaidAssets(db, payment.merchant_id);
+    if (!paid.some((one) => one.asset === asset)) return refuse("invalid_state", NO_DESTINATION);
     await accrue(deps, db, [{ payment, asset, amount }]);
     return done({ account: accounts.payable(payment.merchant_id), note: `for ${payment.id}` });
   });

@@ -124,6 +124,19 @@ describe("exceptions", () => {
     await expectEven();
   });
 
+  test("money in an asset for which the payment's merchant has no destination is not assigned, and stays an exception", async () => {
+    const { late } = await payLate();
+    const { id } = await newest();
+    const { merchantId } = fixture;
+    const rows = fixture.db.updateTable("settlement_destination").where("merchant_id", "=", merchantId);
+    await rows.set({ asset: `${chain.id}/erc20:0x${"99".repeat(20)}` }).execute();
+    const assign = () => assignException(fixture.deps, { actor: testActor, id, paymentId: late });
+    expect(await assign()).toMatchObject({ code: "invalid_state", message: expect.stringContaining("no destination") });
+    await rows.set({ asset: chain.asset }).execute();
+    expect(await newest()).toMatchObject({ id });
+    unwrap(await assign());
+  });
+
   test("unsolicited money is listed as unknown and is returned to its sender once", async () => {
     const { buyer, amount } = await sendUnknown();
     const one = await newest();
