@@ -42,6 +42,12 @@ export const bookingMutations: readonly MutationGroup[] = [
         find: "amount === scaleDown(",
         replace: "amount >= scaleDown(",
       },
+      {
+        name: "money is an exception when the asset that its merchant is owed has left the networks file",
+        find: "owed ? owed.decimals : delisted.get(asset)",
+        replace: "owed?.decimals",
+        tests: ["test/integration/payments/options/delisted-owed-assets.test.ts"],
+      },
     ],
   },
   {

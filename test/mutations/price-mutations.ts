@@ -21,6 +21,79 @@ export const priceMutations: readonly MutationGroup[] = [
         find: 'return withTimeout(reading.state, Math.max(0, leftMs), () => new ChainError("rpc_unreachable", { detail }));',
         replace: "return detail && leftMs ? reading.state : reading.state;",
       },
+      {
+        name: "a price on which two endpoints disagree is used",
+        find: "if (second && !second.agrees) {",
+        replace: "if (second && second.name === undefined) {",
+        tests: ["test/integration/payments/options/price-agreement.test.ts"],
+      },
+      {
+        name: "an endpoint that answers alone sets any price",
+        find: "!isSamePrice(before, state, MAX_DRIFT)",
+        replace: "before.decimals < 0",
+        tests: ["test/integration/payments/options/price-agreement.test.ts"],
+      },
+      {
+        name: "what an endpoint has shown alone moves the bound of the next price",
+        find: "if (second || countEndpoints(chain.network) === 1) agreed.set(name, state);",
+        replace: "if (second || before || countEndpoints(chain.network) === 1) agreed.set(name, state);",
+        tests: ["test/integration/payments/options/price-agreement.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "chains/endpoint-agreement.ts",
+    tests: ["test/integration/payments/options/price-agreement.test.ts"],
+    mutations: [
+      {
+        name: "endpoints that return prices of two feeds agree",
+        find: "|| one.description !== other.description",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/price-feeds.ts",
+    tests: ["test/integration/payments/options/price-agreement.test.ts"],
+    mutations: [
+      {
+        name: "endpoints whose prices differ by more than one percent agree",
+        find: "const MAX_DIFFERENCE = 1n;",
+        replace: "const MAX_DIFFERENCE = 2n;",
+      },
+    ],
+  },
+  {
+    file: "payments/lifecycle/paid-quotes.ts",
+    tests: ["test/integration/payments/options/held-quotes.test.ts"],
+    mutations: [
+      {
+        name: "a confirmed push pays at a price that ended hours ago",
+        find: 'if (waitingSince && quote.kind !== "push") return true;',
+        replace: "if (waitingSince) return true;",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/verify-push.ts",
+    tests: ["test/integration/payments/options/held-quotes.test.ts"],
+    mutations: [
+      {
+        name: "a confirmed push is accepted in a block after the end of its price",
+        find: "if (moveBy && ",
+        replace: "if (moveBy && found.hash === signed.token && ",
+      },
+    ],
+  },
+  {
+    file: "payments/lifecycle/verify-attempts.ts",
+    tests: ["test/integration/payments/options/held-quotes.test.ts"],
+    mutations: [
+      {
+        name: "a confirm waits for a pending push after the end of its price",
+        find: "findQuoteEnd(option)?.getTime() ?? Infinity",
+        replace: "Infinity",
+      },
     ],
   },
   {
@@ -48,6 +121,12 @@ export const priceMutations: readonly MutationGroup[] = [
         name: "an account whose asset has no price at the moment seems to hold too little",
         find: "if (affordable.length === 0 && isPriceMissing) throw assets.outage;",
         replace: "",
+      },
+      {
+        name: "an authorization keeps its price for as long as the payment lives",
+        find: "earlier(payment.expires_at, findQuoteEnd({ quoted_until: quotedUntil }))",
+        replace: "earlier(payment.expires_at, findQuoteEnd({ quoted_until: null }))",
+        tests: ["test/integration/payments/options/held-quotes.test.ts"],
       },
       {
         name: "an option is offered for which the merchant would be owed nothing",
@@ -98,6 +177,17 @@ export const priceMutations: readonly MutationGroup[] = [
         name: "the page calls a payment unpayable while its price cannot be read",
         find: "[...payable, ...unpriced]",
         replace: "payable",
+      },
+    ],
+  },
+  {
+    file: "payments/options/quotes.ts",
+    tests: ["test/integration/payments/options/delisted-owed-assets.test.ts"],
+    mutations: [
+      {
+        name: "an option stays when the asset that its merchant would be owed has left the networks file",
+        find: "isOwedDelisted || ",
+        replace: "",
       },
     ],
   },
