@@ -206,15 +206,9 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/transfers/evm/lagging-nodes.test.ts"],
       },
       {
-        name: "a transfer is confirmed one block before it is final",
-        find: "cursor.number - finality.blocks + 1",
-        replace: "cursor.number - finality.blocks + 2",
-        tests: ["test/integration/transfers/watch-pass.test.ts"],
-      },
-      {
         name: "heights that have not been read are marked final",
-        find: "Math.min(await readFinalHeight(chain, cursor), cursor.number)",
-        replace: "await readFinalHeight(chain, cursor)",
+        find: "Math.min(await findFinalHeight(deps, chain, cursor), cursor.number)",
+        replace: "await findFinalHeight(deps, chain, cursor)",
         tests: [
           "test/integration/transfers/evm/confirm-final.test.ts",
           "test/integration/transfers/evm/lagging-nodes.test.ts",
@@ -492,18 +486,60 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "transfers/evm/second-reading.ts",
+    file: "transfers/evm/endpoint-waits.ts",
     tests: ["test/integration/transfers/evm/second-reading.test.ts"],
     mutations: [
       {
         name: "a second endpoint that is behind for a moment is skipped because it once was",
-        find: "before && witnessed < before.height ? before :",
+        find: "before && reached < before.height ? before :",
         replace: "before ? before :",
       },
       {
         name: "a second endpoint that is stuck stops the chain",
         find: "return now - since.at >= maxBehindMs(chain.network)",
         replace: "return now - since.at < 0",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/final-heights.ts",
+    tests: ["test/integration/transfers/evm/final-heights.test.ts"],
+    mutations: [
+      {
+        name: "a transfer is confirmed one block before it is final",
+        find: "cursor.number - network.finality.blocks + 1",
+        replace: "cursor.number - network.finality.blocks + 2",
+        tests: ["test/integration/transfers/watch-pass.test.ts"],
+      },
+      {
+        name: "the first endpoint's old final block stops the chain",
+        find: "if (known.height !== undefined && !isDue) return known.height;",
+        replace: "if (known.height !== undefined) return known.height;",
+      },
+      {
+        name: "a first endpoint without a final block stops the chain",
+        find: "if (isUnavailable(error) || !isTransientChainError(error)) throw error;",
+        replace: "throw error;",
+      },
+      {
+        name: "a height that one endpoint alone reports as final counts at once",
+        find: "if (!hasWaitedLongEnough(deps, chain, wait)) return second ?? cursor.finalNumber;",
+        replace: "void hasWaitedLongEnough(deps, chain, wait);",
+      },
+      {
+        name: "two endpoints that agree wait for the first one",
+        find: "return second ?? cursor.finalNumber;",
+        replace: "return known.height ?? cursor.finalNumber;",
+      },
+      {
+        name: "heights that one endpoint alone has reported are not counted",
+        find: "deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });",
+        replace: "",
+      },
+      {
+        name: "the second endpoint is asked in every pass while the first one is a block behind",
+        find: "if (known.ahead !== undefined) compareFirst(deps, chain, { known, other: known.ahead });",
+        replace: "",
       },
     ],
   },

@@ -1,6 +1,5 @@
 import { ChainError } from "../../chains/errors.ts";
 import { readAccountMovements } from "../../chains/evm/account-logs.ts";
-import { readBlock } from "../../chains/evm/blocks.ts";
 import { isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
@@ -15,12 +14,13 @@ import type { BookingHandlers } from "../booking-handlers.ts";
 import { isSameMovement } from "../match-movements.ts";
 import { type BookUnsolicited, isOurs, listRecordable, recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { findFinalHeight } from "./final-heights.ts";
 import { followReorg } from "./follow-reorg.ts";
 import { setBlockTimes } from "./read-blocks.ts";
 import {
   compareWithEndpoint,
   type EndpointRun,
-  hasWaitedLongEnough,
+  hasWaitedForSecond,
   isDisagreement,
   listBlocksByEndpoint,
   listOtherEndpoints,
@@ -39,7 +39,8 @@ const MAX_PARTS = 20;
 /**
  * Confirms and books every included transfer at the depth of the network's finality. Reads the blocks a second time first:
  * this proves that a transfer is still on the chain, and finds what the first reading missed. On a chain with several
- * endpoints, the second reading uses another endpoint than the first, which also reports the final height (second-reading.ts).
+ * endpoints, the second reading uses another endpoint than the first (second-reading.ts), and no endpoint decides alone which
+ * height is final (final-heights.ts).
  * With a single endpoint, it reads again what it read in an earlier pass (up to `readBefore`). Blocks are read in parts. Each
  * part is booked before the next one is read. Raises the cursor's final height; `markFinal` stores it.
  */
@@ -49,7 +50,7 @@ export async function confirmFinal(
   args: { cursor: Cursor; readBefore: number; handlers: FinalHandlers },
 ): Promise<void> {
   const { cursor, handlers } = args;
-  const final = Math.min(await readFinalHeight(chain, cursor), cursor.number);
+  const final = Math.min(await findFinalHeight(deps, chain, cursor), cursor.number);
   const before = cursor.finalNumber;
   const budget = { parts: MAX_PARTS };
   if (chain.endpoints.length > 1) await confirmWithOtherEndpoints(deps, chain, { ...args, final, budget });
@@ -137,7 +138,7 @@ async function confirmWithOtherEndpoints(
     else if (disagreement !== undefined) {
       await recheckFirstReading(deps, chain, { cursor, run });
       throw disagreement;
-    } else if (!hasAnswered || hasWaitedLongEnough(deps, chain, { wanted: run.to, witnessed }))
+    } else if (!hasAnswered || hasWaitedForSecond(deps, chain, { wanted: run.to, reached: witnessed }))
       await confirmAlone(deps, chain, { ...args, run });
     else return;
   }
@@ -211,13 +212,6 @@ async function bookUpTo(
   await bookUnmatched(deps, chain, { final, book: handlers.unmatched, keepAgreedMovements: agreement.keepMovements });
   for (const movement of agreement.listRefuted()) await orphanRefuted(deps, chain, cursor, movement);
   cursor.finalNumber = Math.max(cursor.finalNumber, final);
-}
-
-/** Returns the highest block that is final by the network's policy, counted from the cursor and not from an unread head. */
-async function readFinalHeight(chain: EvmChain, cursor: Cursor): Promise<number> {
-  const { finality } = chain.network;
-  if (typeof finality === "object") return cursor.number - finality.blocks + 1;
-  return (await readBlock(chain.rpc, finality)).number;
 }
 
 /** Throws when the second reading of blocks lacks a log that proves a transfer; see `rereadRange`. */

@@ -4,8 +4,8 @@ import { isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { maxBehindMs } from "./endpoint-waits.ts";
 import type { Reading } from "./read-blocks.ts";
-import { maxBehindMs } from "./second-reading.ts";
 
 /** The cursor's block after which an endpoint does not show everything, since when (Unix ms), and whether it is waited for. */
 type Shortfall = { blockId: string; since: number; isPassedOver: boolean };

@@ -1,20 +1,18 @@
 import { ChainError } from "../../chains/errors.ts";
-import { readBlock, readFinalHeight } from "../../chains/evm/blocks.ts";
+import { readBlock } from "../../chains/evm/blocks.ts";
 import type { EndpointRpc } from "../../chains/evm/evm-rpc.ts";
 import type { BlockRange } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { findBlock, listBlockSources } from "../../db/queries/chain-cursors.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { hasWaitedLongEnough, type Waits } from "./endpoint-waits.ts";
+import { readComparedHeight } from "./final-heights.ts";
 
 /** Consecutive blocks that were first read from one endpoint. */
 export type EndpointRun = BlockRange & { sourceEndpoint: string | null };
 
-/** An endpoint that is behind for this many block times, and at least this many milliseconds, is passed over. */
-const MAX_BEHIND_BLOCKS = 10;
-const MIN_WAIT_MS = 30_000;
-
-/** Since when (Unix milliseconds) the second endpoints of a chain have not reached a height that was to be confirmed. */
-const behindSince = new WeakMap<EvmChain["endpoints"], { at: number; height: number }>();
+/** Waits for the second endpoints of a chain, which have not reached a height that was to be confirmed. */
+const secondReadings: Waits = new WeakMap();
 
 /** Returns the blocks of a range, grouped by the endpoint that they were read from. */
 export async function listBlocksByEndpoint(
@@ -58,12 +56,13 @@ export function listOtherEndpoints(
  * agree. Throws ChainError `endpoints_disagree`.
  */
 export async function compareWithEndpoint(
-  deps: Pick<TransferDeps, "db">,
+  deps: Pick<TransferDeps, "db" | "now">,
   chain: EvmChain,
-  { name, rpc }: EndpointRpc,
+  endpoint: EndpointRpc,
   height: number,
 ): Promise<number> {
-  const final = await readFinalHeight(chain, rpc);
+  const { name, rpc } = endpoint;
+  const final = await readComparedHeight(deps, chain, endpoint);
   const upTo = Math.min(final, height);
   const [known, block] = await Promise.all([
     findBlock(deps.db, { chain: chain.chain, number: upTo }),
@@ -92,29 +91,17 @@ export function recordDisagreement(
 
 /** Notes that a second endpoint is no longer behind. */
 export function recordSecondReading({ endpoints }: Pick<EvmChain, "endpoints">): void {
-  behindSince.delete(endpoints);
+  secondReadings.delete(endpoints);
 }
 
 /**
- * Returns true when second endpoints have been behind for too long. An endpoint that is a few blocks behind only delays the
- * chain; one that is stuck must not stop it. The time begins again once a second endpoint has confirmed the height that it was
- * waited for: this process may have been told nothing of that, because other workers watch the chain in between.
- * @param wanted the height to confirm
- * @param witnessed the height up to which a second endpoint has confirmed blocks in this pass; -1 when none has
+ * Returns true when the second endpoints of a chain have been behind for too long.
+ * @param heights see `hasWaitedLongEnough`
  */
-export function hasWaitedLongEnough(
+export function hasWaitedForSecond(
   deps: Pick<TransferDeps, "now">,
   chain: EvmChain,
-  { wanted, witnessed }: { wanted: number; witnessed: number },
+  heights: { wanted: number; reached: number },
 ): boolean {
-  const now = deps.now().getTime();
-  const before = behindSince.get(chain.endpoints);
-  const since = before && witnessed < before.height ? before : { at: now, height: wanted };
-  behindSince.set(chain.endpoints, since);
-  return now - since.at >= maxBehindMs(chain.network);
-}
-
-/** Returns how long an endpoint that is behind is waited for, milliseconds. */
-export function maxBehindMs({ blockMs }: Pick<EvmChain["network"], "blockMs">): number {
-  return Math.max(MIN_WAIT_MS, MAX_BEHIND_BLOCKS * blockMs);
+  return hasWaitedLongEnough(deps, chain, { ...heights, waits: secondReadings });
 }

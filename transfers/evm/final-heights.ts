@@ -1,0 +1,121 @@
+import { isTransientChainError } from "../../chains/errors.ts";
+import { readFinalHeight } from "../../chains/evm/blocks.ts";
+import { type EndpointRpc, isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import type { Cursor } from "../../db/queries/chain-cursors.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { hasWaitedLongEnough, maxBehindMs, type Waits } from "./endpoint-waits.ts";
+
+/** The final height of the endpoint that is asked first, compared with those of the others. */
+type Comparison = {
+  /** The endpoint, and the height that it reported last; undefined if it reported none. */
+  by: string;
+  height: number | undefined;
+  /** A greater height of another endpoint, which the first one has not reached since. */
+  ahead: number | undefined;
+  /** When the first endpoint was last known to be as high as the others (Unix milliseconds). */
+  levelAt: number;
+};
+const comparisons = new WeakMap<EvmChain["endpoints"], Comparison>();
+
+/** Waits for a second endpoint that reports a height as final. */
+const loneHeights: Waits = new WeakMap();
+
+/**
+ * Returns the highest block that is final by the network's policy. A number of blocks is counted from the cursor and not from an
+ * unread head. A tag is asked for at one endpoint; the second reading compares each height that it reports. The other endpoints
+ * are asked too while the first one reports none, or has been lower than they for as long as an endpoint that is behind is waited
+ * for. Then the greatest height that two endpoints have reached counts, and one that a single endpoint reports once the others
+ * have not reached it for as long again. Large amounts still wait for two. Throws ChainError if no endpoint reports a height.
+ */
+export async function findFinalHeight(
+  deps: Pick<TransferDeps, "metrics" | "log" | "now">,
+  chain: EvmChain,
+  cursor: Cursor,
+): Promise<number> {
+  const { network, endpoints } = chain;
+  if (typeof network.finality === "object") return cursor.number - network.finality.blocks + 1;
+  if (endpoints.length < 2) return readFinalHeight(chain, chain.rpc);
+  const { by, value: first } = await chain.readFromOneEndpoint((rpc) => readUnlessUnavailable(chain, rpc));
+  const known = noteFirst(deps, chain, { by, height: first instanceof Error ? undefined : first });
+  const isDue = deps.now().getTime() - known.levelAt >= maxBehindMs(network);
+  if (known.height !== undefined && !isDue) return known.height;
+
+  const others = endpoints.filter(({ name }) => name !== by);
+  const answers = [first, ...(await Promise.all(others.map(({ rpc }) => readIfAnswered(chain, rpc))))];
+  const heights = answers.filter((answer) => typeof answer === "number").toSorted((a, b) => b - a);
+  const [highest, second] = heights;
+  if (highest === undefined) throw first;
+  compareFirst(deps, chain, { known, other: highest });
+  if (known.height === highest) return highest;
+  const wait = { waits: loneHeights, wanted: highest, reached: second ?? -1 };
+  if (!hasWaitedLongEnough(deps, chain, wait)) return second ?? cursor.finalNumber;
+  if (cursor.finalNumber < Math.min(highest, cursor.number)) {
+    deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
+    const reported = [by, ...others.map(({ name }) => name)].map((name, index) => {
+      const answer = answers[index];
+      return [name, answer instanceof Error ? answer.message : answer];
+    });
+    deps.log.warn(
+      { chain: chain.chain, reported: Object.fromEntries(reported) },
+      "no second endpoint reports a height as final; one is trusted except for large amounts",
+    );
+  }
+  return highest;
+}
+
+/** Reads the final height of a second endpoint, and compares the height that the first one has reported with it. */
+export async function readComparedHeight(
+  deps: Pick<TransferDeps, "now">,
+  chain: EvmChain,
+  { name, rpc }: EndpointRpc,
+): Promise<number> {
+  const height = await readFinalHeight(chain, rpc);
+  const known = comparisons.get(chain.endpoints);
+  if (known?.height !== undefined && name !== known.by) compareFirst(deps, chain, { known, other: height });
+  return height;
+}
+
+/** Notes the height of the endpoint that is asked first. */
+function noteFirst(
+  deps: Pick<TransferDeps, "now">,
+  chain: EvmChain,
+  { by, height }: Pick<Comparison, "by" | "height">,
+): Comparison {
+  const before = comparisons.get(chain.endpoints) ?? { ahead: undefined, levelAt: deps.now().getTime() };
+  const known = { ...before, by, height };
+  comparisons.set(chain.endpoints, known);
+  if (known.ahead !== undefined) compareFirst(deps, chain, { known, other: known.ahead });
+  return known;
+}
+
+/** Compares the height of the endpoint that is asked first with that of another one. */
+function compareFirst(
+  { now }: Pick<TransferDeps, "now">,
+  { endpoints }: EvmChain,
+  { known, other }: { known: Comparison; other: number },
+): void {
+  if (known.height === undefined || known.height < other) {
+    known.ahead ??= other;
+    return;
+  }
+  known.ahead = undefined;
+  known.levelAt = now().getTime();
+  loneHeights.delete(endpoints);
+}
+
+/** Returns the error of an endpoint that answers without a final height. Throws that of one that is unavailable. */
+async function readUnlessUnavailable(chain: EvmChain, rpc: Rpc): Promise<number | Error> {
+  return readFinalHeight(chain, rpc).catch((error: Error) => {
+    if (isUnavailable(error) || !isTransientChainError(error)) throw error;
+    return error;
+  });
+}
+
+/** Returns the transient error of an endpoint. */
+async function readIfAnswered(chain: EvmChain, rpc: Rpc): Promise<number | Error> {
+  return readFinalHeight(chain, rpc).catch((error: Error) => {
+    if (!isTransientChainError(error)) throw error;
+    return error;
+  });
+}
