@@ -4,7 +4,7 @@ import { isTransientChainError } from "../errors.ts";
 import type { FinalReading, FinalTransaction } from "../final-transaction.ts";
 import type { EvmMovement } from "../token-movement.ts";
 import { readReceipt } from "./evm-broadcast.ts";
-import type { Rpc } from "./evm-rpc.ts";
+import { isUnavailable, type Rpc } from "./evm-rpc.ts";
 import { finalReadingsOf } from "./final-readings.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
 import { matchPushes, readTransferLogs } from "./transfer-logs.ts";
@@ -12,39 +12,76 @@ import { matchPushes, readTransferLogs } from "./transfer-logs.ts";
 /** Receipts that are asked for at the same time. */
 const CONCURRENT_RECEIPTS = 8;
 
+/** A transaction, and the endpoint that has shown it. */
+type Shown = { by: string; one: FinalTransaction };
+
 /**
- * Reads transactions by hash, with the natural keys of their movements. All are read from one endpoint. A transaction that
- * moves a large amount into the treasury (`agreementThreshold`), or any amount if `agree` says so, is final only when a
- * second endpoint shows the same. Throws ChainError when no endpoint answers.
+ * Reads transactions by hash, with the natural keys of their movements. All are read from one endpoint, and those that are not final
+ * there from the next ones. A transaction that moves a large amount into the treasury (`agreementThreshold`), or any amount if `agree`
+ * says so, is final only when a second endpoint shows the same. Throws ChainError when no endpoint answers.
  */
 export async function readFinalMovements(
   chain: EvmChain,
   hashes: readonly string[],
   { agree = "large" }: FinalReading = {},
 ): Promise<ReadonlyMap<string, FinalTransaction>> {
-  const { by, value: found } = await chain.readFromOneEndpoint((rpc) => readAll(chain, rpc, hashes));
-  const shared = [...found].filter(([, one]) => one.state === "final" && needsSecond(chain, one.movements, agree));
-  if (shared.length === 0) return found;
-  const others = chain.endpoints.filter(({ name }) => name !== by);
+  const found = await findShown(chain, hashes);
+  const shared = [...found].filter(([, { one }]) => one.state === "final" && needsSecond(chain, one.movements, agree));
   const agreed = new Set<string>();
-  for (const { rpc } of others) {
-    const open = shared.filter(([hash]) => !agreed.has(hash));
-    if (open.length === 0) break;
-    const second = await readAll(
+  for (const { name, rpc } of chain.endpoints) {
+    const open = shared.filter(([hash, { by }]) => by !== name && !agreed.has(hash));
+    if (open.length === 0) continue;
+    const second = await readIfAnswered(
       chain,
       rpc,
       open.map(([hash]) => hash),
-    ).catch((error: unknown) => {
-      if (isTransientChainError(error)) return new Map<string, FinalTransaction>();
-      throw error;
-    });
-    for (const [hash, one] of open) if (isSame(one, second.get(hash))) agreed.add(hash);
+    );
+    for (const [hash, { one }] of open) if (isSame(one, second.get(hash))) agreed.add(hash);
   }
-  return new Map([...found].map(([hash, one]) => [hash, mustAgree(hash) ? { state: "not_final" } : one]));
+  return new Map([...found].map(([hash, { one }]) => [hash, mustAgree(hash) ? { state: "not_final" } : one]));
 
   function mustAgree(hash: string): boolean {
     return shared.some(([name]) => name === hash) && !agreed.has(hash);
   }
+}
+
+/**
+ * Reads each transaction from the first endpoint that shows it as final. An endpoint may have an old final block, or none, although
+ * it answers, or may have lost the transaction.
+ */
+async function findShown(chain: EvmChain, hashes: readonly string[]): Promise<ReadonlyMap<string, Shown>> {
+  const found = new Map<string, Shown>();
+  const add = (by: string, answers: ReadonlyMap<string, FinalTransaction>) => {
+    for (const [hash, one] of answers) {
+      const before = found.get(hash)?.one.state ?? "not_found";
+      if (!found.has(hash) || one.state === "final" || before === "not_found") found.set(hash, { by, one });
+    }
+  };
+  const { by, value: first } = await chain.readFromOneEndpoint((rpc) =>
+    readAll(chain, rpc, hashes).catch((error: Error) => {
+      if (isUnavailable(error) || !isTransientChainError(error)) throw error;
+      return error;
+    }),
+  );
+  if (!(first instanceof Error)) add(by, first);
+  for (const { name, rpc } of chain.endpoints) {
+    const open = hashes.filter((hash) => found.get(hash)?.one.state !== "final");
+    if (name !== by && open.length > 0) add(name, await readIfAnswered(chain, rpc, open));
+  }
+  if (first instanceof Error && found.size === 0) throw first;
+  return found;
+}
+
+/** Reads transactions from one endpoint; none when it does not answer. */
+async function readIfAnswered(
+  chain: EvmChain,
+  rpc: Rpc,
+  hashes: readonly string[],
+): Promise<ReadonlyMap<string, FinalTransaction>> {
+  return readAll(chain, rpc, hashes).catch((error: unknown) => {
+    if (isTransientChainError(error)) return new Map<string, FinalTransaction>();
+    throw error;
+  });
 }
 
 /**

@@ -6,6 +6,7 @@ const returns = ["test/integration/signer/returns.test.ts"];
 const rules = ["test/unit/signer/rules.test.ts"];
 const formers = ["test/integration/signer/former-treasuries.test.ts"];
 const withdrawals = ["test/integration/signer/withdrawals-solana.test.ts"];
+const oldHeights = ["test/integration/chains/evm/old-final-heights.test.ts"];
 const limits = ["test/integration/signer/limits.test.ts"];
 
 /** Mutations of the signer: what it verifies on chain, its rules, and its records. */
@@ -81,13 +82,41 @@ export const signerMutations: readonly MutationGroup[] = [
       },
       {
         name: "a large movement that one endpoint shows needs no second one",
-        find: "if (shared.length === 0) return found;",
-        replace: "return found;",
+        find: 'one.state === "final" && needsSecond(chain, one.movements, agree)',
+        replace: "false",
+      },
+      {
+        name: "an endpoint agrees with itself about a large movement",
+        find: "by !== name && !agreed.has(hash)",
+        replace: "!agreed.has(hash)",
+      },
+      {
+        name: "the first endpoint's old final block stops payouts",
+        find: "if (name !== by && open.length > 0) add(",
+        replace: "if (open.length < 0) add(",
+        tests: oldHeights,
+      },
+      {
+        name: "a first endpoint without a final block stops payouts",
+        find: "if (isUnavailable(error) || !isTransientChainError(error)) throw error;",
+        replace: "throw error;",
+        tests: oldHeights,
       },
       {
         name: "a transaction above an old final height is not read again",
         find: "if (above.length > 0 && !isNew)",
         replace: "if (above.length > 0 && isNew)",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/final-balance.ts",
+    tests: oldHeights,
+    mutations: [
+      {
+        name: "the treasury's balance is read at an old final block although another endpoint has a newer one",
+        find: "return ahead.length < endpoints.length ? ahead : [];",
+        replace: "return [];",
       },
     ],
   },
