@@ -34,6 +34,11 @@ const ALREADY_KNOWN = /already ?known|already imported|known transaction|already
 /** Outcomes that depend on the endpoint's pool, minimum and height, so that another endpoint may accept the same bytes. */
 const refusals: readonly BroadcastResult["outcome"][] = ["underpriced", "insufficient_funds", "refused"];
 
+/** Returns true when endpoints have answered and none has taken the bytes, which other bytes of the same nonce may change. */
+export function isRefusal(outcome: BroadcastResult["outcome"]): boolean {
+  return refusals.includes(outcome);
+}
+
 /**
  * Broadcasts stored bytes to one endpoint, and to each other one while they refuse the bytes, unless `toOne`. Returns the result of an
  * endpoint that accepts them or knows the nonce as used, otherwise `underpriced` if an endpoint returns that, otherwise the
@@ -49,7 +54,7 @@ export async function broadcastBytes(
     .sendToOneEndpoint(send)
     .catch((error: unknown) => ({ by: undefined, value: readResult(error) }));
   // Without a name, every endpoint has been asked.
-  if (toOne || by === undefined || !refusals.includes(first.outcome)) return first;
+  if (toOne || by === undefined || !isRefusal(first.outcome)) return first;
   let refusal = first;
   for (const { rpc } of chain.endpoints.filter(({ name }) => name !== by)) {
     const result = await send(rpc).catch(readResult);

@@ -6,7 +6,7 @@ import type { Db } from "../tables.ts";
 export type LaneWork = {
   /** The used nonces of the lane that are in no block yet. */
   taken: number;
-  /** The transactions among them that no endpoint has accepted. */
+  /** Those of them of which no endpoint has accepted a transaction. */
   unanswered: number;
   /** The maximum cost of these nonces' gas, wei, and the sum of their gas limits. */
   cost: bigint;
@@ -53,7 +53,7 @@ export async function readLaneWork(
       select count(*)::int as taken, coalesce(sum(unanswered), 0)::int as unanswered, coalesce(sum(cost), 0) as cost,
         coalesce(sum(gas), 0) as gas, max(newest) as newest
       from (
-        select count(*) filter (where state = 'broadcast') as unanswered, max(gas_limit * max_fee_per_gas) as cost,
+        select (bool_or(state = 'broadcast') and not bool_or(state = 'accepted'))::int as unanswered, max(gas_limit * max_fee_per_gas) as cost,
           max(gas_limit) as gas, max(created_at) as newest
         from transaction t
         where lane_id = ${laneId} and state in ('signed', 'broadcast', 'accepted') and not exists (

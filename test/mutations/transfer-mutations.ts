@@ -349,6 +349,42 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
+        name: "a transaction whose tip every endpoint refuses is never replaced",
+        find: 'outcome === "underpriced" && ',
+        replace: "!outcome && ",
+        tests: ["test/integration/transfers/evm/refused-tips.test.ts"],
+      },
+      {
+        name: "a transaction is replaced as soon as its tip is refused",
+        find: " && isRefusedForLong(deps, chain, row)",
+        replace: "",
+        tests: ["test/integration/transfers/evm/refused-tips.test.ts"],
+      },
+      {
+        name: "an original is never broadcast again after its replacement",
+        find: "if (isRefusal(outcome)) await broadcastFormer(deps, chain, row, at.baseFee);",
+        replace: "",
+        tests: ["test/integration/transfers/evm/refused-replacement.test.ts"],
+      },
+      {
+        name: "bytes of a nonce whose transfers were unassigned are broadcast again",
+        find: 'twin.state !== "replaced" && ',
+        replace: "",
+        tests: ["test/integration/transfers/evm/refused-replacement.test.ts"],
+      },
+      {
+        name: "a replacement that was stored after its original became final blocks its lane",
+        find: 'if (twins.some(({ state }) => state === "final")) {',
+        replace: "if (twins.length < 0) {",
+        tests: ["test/integration/transfers/evm/frozen-replacement.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/replace-transaction.ts",
+    tests: ["test/integration/transfers/evm/recover-lanes.test.ts"],
+    mutations: [
+      {
         name: "a replacement is signed under another nonce",
         find: "    nonce: row.nonce,\n    ...payload,",
         replace: "    nonce: row.nonce + 1,\n    ...payload,",
@@ -364,23 +400,16 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "",
         tests: ["test/integration/transfers/evm/frozen-replacement.test.ts"],
       },
+    ],
+  },
+  {
+    file: "db/queries/lane-work.ts",
+    tests: ["test/integration/transfers/evm/refused-replacement.test.ts"],
+    mutations: [
       {
-        name: "a transaction whose tip every endpoint refuses is never replaced",
-        find: 'outcome !== "underpriced"',
-        replace: "outcome",
-        tests: ["test/integration/transfers/evm/refused-tips.test.ts"],
-      },
-      {
-        name: "a transaction is replaced as soon as its tip is refused",
-        find: " || !isRefusedForLong(deps, chain, row)",
+        name: "a lane stops because a replacement is refused while its original is accepted",
+        find: " and not bool_or(state = 'accepted')",
         replace: "",
-        tests: ["test/integration/transfers/evm/refused-tips.test.ts"],
-      },
-      {
-        name: "a replacement that was stored after its original became final blocks its lane",
-        find: 'if (twins.some(({ state }) => state === "final")) {',
-        replace: "if (twins.length < 0) {",
-        tests: ["test/integration/transfers/evm/frozen-replacement.test.ts"],
       },
     ],
   },
@@ -390,7 +419,7 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "bytes that the first endpoint refuses are broadcast to no other one",
-        find: "if (toOne || by === undefined || !refusals.includes(first.outcome)) return first;",
+        find: "if (toOne || by === undefined || !isRefusal(first.outcome)) return first;",
         replace: "if (first) return first;",
       },
       {

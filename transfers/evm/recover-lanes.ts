@@ -1,31 +1,20 @@
-import { parseTransaction } from "viem";
-import { ChainError } from "../../chains/errors.ts";
-import { type BroadcastResult, broadcastBytes, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
+import { type BroadcastResult, broadcastBytes, isRefusal, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
 import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
-import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { isEndpointError } from "../../chains/evm/rpc-errors.ts";
-import { keccak256 } from "../../chains/keccak256.ts";
-import { advanceCursor, type Cursor, findBaseFee } from "../../db/queries/chain-cursors.ts";
+import { type Cursor, findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { addressOfLane } from "../../db/queries/lanes.ts";
-import {
-  type EvmTransactionRow,
-  insertTransaction,
-  listByNonce,
-  listUnincluded,
-  markReplaced,
-} from "../../db/queries/transactions.ts";
+import { type EvmTransactionRow, listByNonce, listUnincluded, markReplaced } from "../../db/queries/transactions.ts";
 import { listAssigned, unassignTransfers } from "../../db/queries/transfers.ts";
 import { attemptAll } from "../attempt-all.ts";
 import type { BookUnsolicited } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { WATCH_LEASE_MS } from "../watch-lease.ts";
-import { type Fees, isPricedOut } from "./gas-fees.ts";
+import { isPricedOut } from "./gas-fees.ts";
 import { resetLaneNonce } from "./lane-nonce.ts";
 import { recordMissedReceipts } from "./missed-receipts.ts";
 import { isNoncePassed } from "./passed-nonces.ts";
-import { priceReplacement } from "./price-transaction.ts";
 import { readReceipts } from "./read-gap.ts";
+import { feesOf, replaceTransaction } from "./replace-transaction.ts";
 import { storeBroadcastResult } from "./store-broadcast-result.ts";
 
 /**
@@ -83,16 +72,49 @@ async function recoverLane(
   if (used < lowest.nonce && (await resetLaneNonce(deps, chain, waiting))) return;
   const at = { baseFee, cursor: reading.cursor };
   for (const row of due) {
-    if (row.nonce < used) continue;
-    const isLowest = row.nonce === used;
-    const isStuck = isBelowBaseFee(chain, row, baseFee) || (isLowest && isTipTooLow(deps, chain, row));
-    const replacement = isStuck ? await replaceOrKeep(deps, chain, row, at) : undefined;
-    // No block includes a later nonce before the lowest one, so one endpoint is enough for it.
-    const outcome = await broadcastStored(deps, chain, replacement ?? row, { toOne: !isLowest });
-    if (isStuck || !isLowest || outcome !== "underpriced" || !isRefusedForLong(deps, chain, row)) continue;
-    const raised = await replaceOrKeep(deps, chain, row, at);
-    if (raised) await broadcastStored(deps, chain, raised, { toOne: false });
+    if (row.nonce === used) await recoverLowest(deps, chain, row, at);
+    else if (row.nonce > used) await recoverLater(deps, chain, row, at);
   }
+}
+
+/** What a pass of the watcher knows of the chain. */
+type At = { baseFee: bigint; cursor: Cursor };
+
+/** Broadcasts the lane's lowest nonce, with a higher fee when it is stuck or refused for its price. */
+async function recoverLowest(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, at: At): Promise<void> {
+  const isStuck = isBelowBaseFee(chain, row, at.baseFee) || isTipTooLow(deps, chain, row);
+  const replacement = isStuck ? await replaceTransaction(deps, chain, row, at) : undefined;
+  let outcome = await broadcastStored(deps, chain, replacement ?? row, { toOne: false });
+  if (!isStuck && outcome === "underpriced" && isRefusedForLong(deps, chain, row)) {
+    const raised = await replaceTransaction(deps, chain, row, at);
+    if (raised) outcome = await broadcastStored(deps, chain, raised, { toOne: false });
+  }
+  if (isRefusal(outcome)) await broadcastFormer(deps, chain, row, at.baseFee);
+}
+
+/** Broadcasts a later nonce. No block includes it before the lowest one, so one endpoint is enough for it. */
+async function recoverLater(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, at: At): Promise<void> {
+  const isStuck = isBelowBaseFee(chain, row, at.baseFee);
+  const replacement = isStuck ? await replaceTransaction(deps, chain, row, at) : undefined;
+  await broadcastStored(deps, chain, replacement ?? row, { toOne: true });
+}
+
+/**
+ * Broadcasts the newest of a nonce's former transactions that can pay the base fee, after the endpoints have refused its
+ * replacement. A pool may have dropped it, and takes it again, because it costs less. Those that are marked as replaced may
+ * hold other transfers, and stay out.
+ */
+async function broadcastFormer(
+  deps: TransferDeps,
+  chain: EvmChain,
+  row: EvmTransactionRow,
+  baseFee: bigint,
+): Promise<void> {
+  if (row.replacement === 0) return;
+  const former = (await listByNonce(deps.db, row)).findLast(
+    (twin) => twin.replacement < row.replacement && twin.state !== "replaced" && !isBelowBaseFee(chain, twin, baseFee),
+  );
+  if (former) await broadcastStored(deps, chain, former, { toOne: false });
 }
 
 async function broadcastStored(
@@ -176,10 +198,6 @@ function isBelowBaseFee(chain: EvmChain, row: EvmTransactionRow, baseFee: bigint
   return isPricedOut(feesOf(row), baseFee, chain.network.feeModel);
 }
 
-function feesOf(row: EvmTransactionRow): Fees {
-  return { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
-}
-
 /**
  * Returns true for a transaction that was accepted long ago and is still pending, so its tip is too low. (A reorg clears the
  * time of the last broadcast: then the same bytes are broadcast first.)
@@ -192,74 +210,6 @@ function isTipTooLow(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow
 /** Returns true for a transaction that was signed some block times ago. Each of its replacements waits as long. */
 function isRefusedForLong(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow): boolean {
   return ageMs(deps, row.created_at) >= Math.max(ACCEPTED_WAIT_MS, REFUSED_WAIT_BLOCKS * chain.network.blockMs);
-}
-
-/**
- * Replaces a transaction. Returns undefined when the signing service is unavailable or another watcher has the cursor, so
- * that transactions that are already signed, in this and other lanes, are still broadcast.
- */
-async function replaceOrKeep(
-  deps: TransferDeps,
-  chain: EvmChain,
-  row: EvmTransactionRow,
-  at: { baseFee: bigint; cursor: Cursor },
-): Promise<EvmTransactionRow | undefined> {
-  return replace(deps, chain, row, at).catch((err: unknown) => {
-    if (!(err instanceof ChainError)) throw err;
-    deps.log.error(
-      { err, chain: chain.chain, lane: row.lane_id, nonce: row.nonce },
-      "stuck transaction cannot be replaced",
-    );
-    return undefined;
-  });
-}
-
-/**
- * Signs the same content with a higher fee and stores it. Returns undefined when the fee ceiling forbids it. Throws
- * ChainError `rpc_behind` when another watcher has taken the cursor: it may have made the original final, after which nothing
- * would mark the replacement as replaced.
- */
-async function replace(
-  deps: TransferDeps,
-  chain: EvmChain,
-  row: EvmTransactionRow,
-  { baseFee, cursor }: { baseFee: bigint; cursor: Cursor },
-): Promise<EvmTransactionRow | undefined> {
-  const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOfLane(row.lane_id));
-  if (!signer) return undefined;
-  const { to, data } = parseTransaction(`0x${row.bytes.toString("hex")}`);
-  if (!to || !data) throw new Error(`transaction ${row.hash} has no receiver or no data`);
-  const payload = { to, data, gas: row.gas_limit };
-  const fees = await priceReplacement(chain, { before: feesOf(row), payload, baseFee });
-  if (!fees) return undefined;
-
-  const signed = await signer.signTransaction({
-    chainId: chain.chainId,
-    nonce: row.nonce,
-    ...payload,
-    ...toFeeMembers(chain.network.feeModel, fees),
-  });
-  const bytes = Buffer.from(signed.slice(2), "hex");
-  const next: EvmTransactionRow = {
-    ...row,
-    replacement: row.replacement + 1,
-    hash: keccak256(bytes),
-    bytes,
-    max_fee_per_gas: fees.maxFeePerGas,
-    max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
-    state: "signed",
-    created_at: deps.now(),
-    broadcast_at: null,
-  };
-  const stored = await deps.db.transaction().execute(async (db) => {
-    // Keeps other watchers from taking the cursor until the replacement is stored.
-    if (!(await advanceCursor(db, cursor, { ...cursor, leaseMs: WATCH_LEASE_MS }))) return false;
-    await insertTransaction(db, next);
-    return true;
-  });
-  if (!stored) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
-  deps.metrics.transactions.inc({ chain: chain.chain, state: "replacing" });
-  return next;
 }
 
 function ageMs(deps: TransferDeps, since: Date): number {
