@@ -40,28 +40,37 @@ export function isRefusal(outcome: BroadcastResult["outcome"]): boolean {
 }
 
 /**
- * Broadcasts stored bytes to one endpoint, and to each other one while they refuse the bytes, unless `toOne`. Returns the result of an
- * endpoint that accepts them or knows the nonce as used, otherwise `underpriced` if an endpoint returns that, otherwise the
- * first refusal. Returns `unknown` if no endpoint answers. Never throws for an error of the network or the node.
+ * Which endpoints get bytes: `one`; one, and each other one until an endpoint accepts them or knows the nonce as used
+ * (`first_to_accept`); or `all`.
+ */
+export type BroadcastTo = "one" | "first_to_accept" | "all";
+
+/** Which of the results of several endpoints counts: the highest, and the first one of equals. */
+const precedence = { accepted: 3, nonce_too_low: 2, underpriced: 1, insufficient_funds: 0, refused: 0, unknown: 0 };
+
+/**
+ * Broadcasts stored bytes. Returns `accepted` if an endpoint accepts them, otherwise `nonce_too_low` or `underpriced` if an
+ * endpoint returns that, otherwise the first refusal. Returns `unknown` if no endpoint answers. Never throws for an error of the
+ * network or the node.
  */
 export async function broadcastBytes(
   chain: Pick<Endpoints, "sendToOneEndpoint" | "endpoints">,
   bytes: Hex,
-  { toOne = false }: { toOne?: boolean } = {},
+  to: BroadcastTo = "first_to_accept",
 ): Promise<BroadcastResult> {
   const send = (rpc: Rpc) => sendBytes(rpc, bytes);
   const { by, value: first } = await chain
     .sendToOneEndpoint(send)
     .catch((error: unknown) => ({ by: undefined, value: readResult(error) }));
   // Without a name, every endpoint has been asked.
-  if (toOne || by === undefined || !isRefusal(first.outcome)) return first;
-  let refusal = first;
+  if (to === "one" || by === undefined) return first;
+  let best = first;
   for (const { rpc } of chain.endpoints.filter(({ name }) => name !== by)) {
+    if (best.outcome === "nonce_too_low" || (best.outcome === "accepted" && to !== "all")) break;
     const result = await send(rpc).catch(readResult);
-    if (result.outcome === "accepted" || result.outcome === "nonce_too_low") return result;
-    if (refusal.outcome !== "underpriced" && result.outcome === "underpriced") refusal = result;
+    if (precedence[result.outcome] > precedence[best.outcome]) best = result;
   }
-  return refusal;
+  return best;
 }
 
 /** Broadcasts bytes to an endpoint. Throws the error of an endpoint that is unavailable. */

@@ -361,6 +361,12 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/transfers/evm/refused-tips.test.ts"],
       },
       {
+        name: "a late transaction is broadcast to the endpoint that passes none on alone",
+        find: 'row.state === "accepted" ? "all" : "first_to_accept"',
+        replace: '"first_to_accept"',
+        tests: ["test/integration/transfers/evm/swallowed-broadcasts.test.ts"],
+      },
+      {
         name: "an original is never broadcast again after its replacement",
         find: "if (isRefusal(outcome)) await broadcastFormer(deps, chain, row, at.baseFee);",
         replace: "",
@@ -419,13 +425,18 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "bytes that the first endpoint refuses are broadcast to no other one",
-        find: "if (toOne || by === undefined || !isRefusal(first.outcome)) return first;",
-        replace: "if (first) return first;",
+        find: 'if (to === "one" || by === undefined) return first;',
+        replace: 'if (to !== "all" || by === undefined) return first;',
+      },
+      {
+        name: "late bytes that the first endpoint accepts are broadcast to no other one",
+        find: ' && to !== "all"',
+        replace: "",
       },
       {
         name: "a used nonce that another endpoint reports does not decide",
-        find: ' || result.outcome === "nonce_too_low"',
-        replace: "",
+        find: "nonce_too_low: 2",
+        replace: "nonce_too_low: 0",
       },
       {
         name: "a pool that is full does not raise a lane's tip",

@@ -1,4 +1,10 @@
-import { type BroadcastResult, broadcastBytes, isRefusal, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
+import {
+  type BroadcastResult,
+  type BroadcastTo,
+  broadcastBytes,
+  isRefusal,
+  readNextNonce,
+} from "../../chains/evm/evm-broadcast.ts";
 import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { isEndpointError } from "../../chains/evm/rpc-errors.ts";
@@ -80,14 +86,18 @@ async function recoverLane(
 /** What a pass of the watcher knows of the chain. */
 type At = { baseFee: bigint; cursor: Cursor };
 
-/** Broadcasts the lane's lowest nonce, with a higher fee when it is stuck or refused for its price. */
+/**
+ * Broadcasts the lane's lowest nonce, with a higher fee when it is stuck or refused for its price. When it was accepted and is
+ * still in no block, every endpoint gets it: one may accept transactions and pass none on.
+ */
 async function recoverLowest(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, at: At): Promise<void> {
+  const to = row.state === "accepted" ? "all" : "first_to_accept";
   const isStuck = isBelowBaseFee(chain, row, at.baseFee) || isTipTooLow(deps, chain, row);
   const replacement = isStuck ? await replaceTransaction(deps, chain, row, at) : undefined;
-  let outcome = await broadcastStored(deps, chain, replacement ?? row, { toOne: false });
+  let outcome = await broadcastStored(deps, chain, replacement ?? row, to);
   if (!isStuck && outcome === "underpriced" && isRefusedForLong(deps, chain, row)) {
     const raised = await replaceTransaction(deps, chain, row, at);
-    if (raised) outcome = await broadcastStored(deps, chain, raised, { toOne: false });
+    if (raised) outcome = await broadcastStored(deps, chain, raised, to);
   }
   if (isRefusal(outcome)) await broadcastFormer(deps, chain, row, at.baseFee);
 }
@@ -96,7 +106,7 @@ async function recoverLowest(deps: TransferDeps, chain: EvmChain, row: EvmTransa
 async function recoverLater(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, at: At): Promise<void> {
   const isStuck = isBelowBaseFee(chain, row, at.baseFee);
   const replacement = isStuck ? await replaceTransaction(deps, chain, row, at) : undefined;
-  await broadcastStored(deps, chain, replacement ?? row, { toOne: true });
+  await broadcastStored(deps, chain, replacement ?? row, "one");
 }
 
 /**
@@ -114,14 +124,14 @@ async function broadcastFormer(
   const former = (await listByNonce(deps.db, row)).findLast(
     (twin) => twin.replacement < row.replacement && twin.state !== "replaced" && !isBelowBaseFee(chain, twin, baseFee),
   );
-  if (former) await broadcastStored(deps, chain, former, { toOne: false });
+  if (former) await broadcastStored(deps, chain, former, "first_to_accept");
 }
 
 async function broadcastStored(
   deps: TransferDeps,
   chain: EvmChain,
   row: EvmTransactionRow,
-  to: { toOne: boolean },
+  to: BroadcastTo,
 ): Promise<BroadcastResult["outcome"]> {
   const result = await broadcastBytes(chain, `0x${row.bytes.toString("hex")}`, to);
   await storeBroadcastResult(deps, chain, row, result);

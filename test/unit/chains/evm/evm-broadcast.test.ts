@@ -1,14 +1,20 @@
 import { RpcRequestError } from "viem";
 import { describe, expect, test } from "vitest";
 import { ChainError, chainErrors, isTransientChainError } from "../../../../chains/errors.ts";
-import { type BroadcastResult, broadcastBytes } from "../../../../chains/evm/evm-broadcast.ts";
+import { type BroadcastResult, type BroadcastTo, broadcastBytes } from "../../../../chains/evm/evm-broadcast.ts";
 import type { Rpc } from "../../../../chains/evm/evm-rpc.ts";
 
 /** Broadcasts to endpoints of which each answers with this error, as viem throws it, accepts, or does not answer. */
-async function broadcastTo(...answers: (string | "accepts" | ChainError)[]): Promise<{
-  result: BroadcastResult;
-  asked: number[];
-}> {
+function broadcastTo(...answers: Answer[]): ReturnType<typeof broadcast> {
+  return broadcast(answers);
+}
+
+type Answer = string | "accepts" | ChainError;
+
+async function broadcast(
+  answers: readonly Answer[],
+  to?: BroadcastTo,
+): Promise<{ result: BroadcastResult; asked: number[] }> {
   const asked: number[] = [];
   const endpoints = answers.map((answer, index) => ({
     name: `endpoint-${index}`,
@@ -25,7 +31,7 @@ async function broadcastTo(...answers: (string | "accepts" | ChainError)[]): Pro
     if (!first) throw new Error("there is no endpoint");
     return { by: first.name, value: await send(first.rpc) };
   };
-  return { result: await broadcastBytes({ sendToOneEndpoint, endpoints }, "0x02"), asked };
+  return { result: await broadcastBytes({ sendToOneEndpoint, endpoints }, "0x02", to), asked };
 }
 
 // Messages of Geth, Nethermind, Erigon, Besu, Reth, Anvil and rollups.
@@ -88,6 +94,21 @@ test.each([
   ["nonce too low", "there is another endpoint", ["nonce too low", "accepts"], "nonce_too_low", [0]],
 ] as const)("a broadcast is %s at the first endpoint, and %s", async (_first, _then, answers, outcome, asked) => {
   expect(await broadcastTo(...answers)).toMatchObject({ result: { outcome }, asked });
+});
+
+test.each([
+  ["each accepts", ["accepts", "accepts"], "accepted", [0, 1]],
+  ["the second one refuses", ["accepts", low, "accepts"], "accepted", [0, 1, 2]],
+  ["the second one does not answer", ["accepts", silent, "accepts"], "accepted", [0, 1, 2]],
+  ["the second one has the nonce in a block", ["accepts", "nonce too low", "accepts"], "accepted", [0, 1, 2]],
+  ["only the last one accepts", [low, "nonce too high", "accepts"], "accepted", [0, 1, 2]],
+  ["the first one has the nonce in a block", ["nonce too low", "accepts"], "nonce_too_low", [0]],
+] as const)("a broadcast to all endpoints, when %s, is made to them", async (_when, answers, outcome, asked) => {
+  expect(await broadcast(answers, "all")).toMatchObject({ result: { outcome }, asked });
+});
+
+test("a broadcast to one endpoint is made to no other one when that refuses it", async () => {
+  expect(await broadcast([low, "accepts"], "one")).toMatchObject({ result: { outcome: "underpriced" }, asked: [0] });
 });
 
 test("the table of chain errors decides which errors are transient", () => {
