@@ -121,9 +121,14 @@ const entry = z.strictObject({
     maxFeePerGas: wei,
     /** The tip. On a chain without EIP-1559, what is offered above the price that the node proposes. */
     priorityFeePerGas: wei,
+    /**
+     * Most that one transaction offers: its gas limit times its fee per gas. Nodes refuse more than a limit of their own
+     * (`--rpc.txfeecap` of Geth and its forks, one native coin by default).
+     */
+    maxTransactionFee: wei.default(10n ** 18n),
   }),
-  /** Gas limit of a batch; it holds as many transfers as fit. */
-  batchGas: z.number().int().min(200_000).default(8_000_000),
+  /** Gas limit of a batch; it holds as many transfers as fit. EIP-7825 allows a transaction no more than the maximum. */
+  batchGas: z.number().int().min(200_000).max(16_777_216).default(8_000_000),
   /** Most unconfirmed nonces of a lane. */
   laneWindow: z.number().int().min(1).default(32),
   treasury: z.strictObject({ address: evmAddress, key: keySource }),

@@ -483,9 +483,36 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/evm/price-batch.ts",
+    tests: ["test/unit/transfers/evm/price-batch.test.ts"],
+    mutations: [
+      {
+        name: "a batch offers more than nodes take",
+        find: "cut.length > 1 && 2n",
+        replace: "cut.length < 0 && 2n",
+      },
+      {
+        name: "a batch leaves no room for a higher fee",
+        find: "2n * offerOf",
+        replace: "1n * offerOf",
+      },
+      {
+        name: "a transfer is sent that cannot pay its tip within the most that a transaction may offer",
+        find: " || isPricedOut(fees, baseFee, feeModel) ? undefined",
+        replace: " ? undefined",
+      },
+    ],
+  },
+  {
     file: "transfers/evm/price-transaction.ts",
     tests: ["test/integration/transfers/evm/transaction-cost.test.ts"],
     mutations: [
+      {
+        name: "a replacement offers more than nodes take",
+        find: "limit(deductCharge(fees, { charge: wei, gas }))",
+        replace: "deductCharge(fees, { charge: wei, gas })",
+        tests: ["test/integration/transfers/evm/transaction-fee-cap.test.ts"],
+      },
       {
         name: "a lane's gas money is not compared with a rollup's charge",
         find: "const most = 2n * charge;",

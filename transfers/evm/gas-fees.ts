@@ -32,6 +32,15 @@ export function chooseReplacementFees(before: Fees, baseFee: bigint, policy: Fee
   return { maxFeePerGas, maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas };
 }
 
+/** Returns the policy for a transaction with this gas limit, wei per gas: all of its gas costs at most `maxTransactionFee`. */
+export function limitPolicy(
+  policy: FeePolicy,
+  { gas, maxTransactionFee }: { gas: bigint; maxTransactionFee: bigint },
+): FeePolicy {
+  const most = maxTransactionFee / gas;
+  return most < policy.maxFeePerGas ? { ...policy, maxFeePerGas: most } : policy;
+}
+
 /**
  * Returns true for a transaction that cannot pay the current base fee and its tip. A transaction with a gas price pays the
  * base fee out of it, and the rest is its tip.

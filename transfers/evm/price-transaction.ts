@@ -7,7 +7,9 @@ import {
   chooseReplacementFees,
   chooseReplacementPrice,
   deductCharge,
+  type FeePolicy,
   type Fees,
+  limitPolicy,
 } from "./gas-fees.ts";
 import type { Payload } from "./multicall-batch.ts";
 
@@ -36,15 +38,20 @@ export async function priceTransaction(chain: EvmChain, payload: Payload, baseFe
   return fees && { fees, extraGas: gas * EXTRA_GAS_FACTOR, charge: gas > 0n ? 0n : wei };
 }
 
-/** Returns the fees of a replacement of a transaction, or undefined when they would exceed the ceiling. */
+/**
+ * Returns the fees of a replacement of a transaction, or undefined when they would exceed the ceiling or the most that one
+ * transaction may offer.
+ */
 export async function priceReplacement(
   chain: EvmChain,
   { before, payload, baseFee }: { before: Fees; payload: Payload; baseFee: bigint },
 ): Promise<Fees | undefined> {
-  const { feeModel, fees: policy } = chain.network;
-  if (feeModel === "legacy") return chooseReplacementPrice(before, await readGasPrice(chain.rpc), policy);
+  const { feeModel, fees } = chain.network;
+  const { gas } = payload;
+  const limit = (policy: FeePolicy) => limitPolicy(policy, { gas, maxTransactionFee: fees.maxTransactionFee });
+  if (feeModel === "legacy") return chooseReplacementPrice(before, await readGasPrice(chain.rpc), limit(fees));
   const { wei } = await readRollupFee(chain, payload);
-  return chooseReplacementFees(before, baseFee, deductCharge(policy, { charge: wei, gas: payload.gas }));
+  return chooseReplacementFees(before, baseFee, limit(deductCharge(fees, { charge: wei, gas })));
 }
 
 /**

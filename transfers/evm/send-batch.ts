@@ -17,7 +17,8 @@ import { hourBefore, mustSendAlone } from "./gas-limits.ts";
 import { maxBatchSize } from "./lane-capacity.ts";
 import { readSpendable, spendGas } from "./lane-funds.ts";
 import { buildPayload, pickBatch, sumGas } from "./multicall-batch.ts";
-import { type Price, priceTransaction, sumCosts } from "./price-transaction.ts";
+import { priceBatch } from "./price-batch.ts";
+import { type Price, sumCosts } from "./price-transaction.ts";
 import { storeBroadcastResult } from "./store-broadcast-result.ts";
 import { storeSigned } from "./store-signed.ts";
 import { gasOf } from "./transfer-gas.ts";
@@ -63,10 +64,11 @@ async function sendReady(
   lane: Lane,
   { ready, baseFee, work }: { ready: readonly EvmTransferRow[]; baseFee: bigint; work: LaneWork },
 ): Promise<Sent> {
-  const batch = pickBatch(await toMembers(deps, chain, ready, work), chain.network.batchGas);
-  if (batch.length === 0) return "sent";
-  const price = await priceBatch(deps, chain, { batch, baseFee });
-  if (!price) return "blocked";
+  const picked = pickBatch(await toMembers(deps, chain, ready, work), chain.network.batchGas);
+  if (picked.length === 0) return "sent";
+  const priced = await priceBatch(deps, chain, { picked, baseFee });
+  if (!priced) return "blocked";
+  const { batch, price } = priced;
   // What is sent costs at most as much as the whole batch.
   const most = costsOf(batch, price, work);
   const [{ good, handleFailed }, spendable = most.cost] = await Promise.all([
@@ -140,19 +142,4 @@ async function toMembers(
     }
   }
   return members;
-}
-
-/** Returns the price of a batch. The batch waits while the chain's charges exceed the ceiling. */
-async function priceBatch(
-  deps: TransferDeps,
-  chain: EvmChain,
-  { batch, baseFee }: { batch: readonly RowMember[]; baseFee: bigint },
-): Promise<Price | undefined> {
-  const price = await priceTransaction(chain, buildPayload(chain.multicall, batch), baseFee);
-  if (!price)
-    deps.log.warn(
-      { chain: chain.chain, ceiling: String(chain.network.fees.maxFeePerGas) },
-      "transfers wait because a transaction with all its charges would exceed fees.maxFeePerGas",
-    );
-  return price;
 }

@@ -42,7 +42,7 @@ export function laneChecks(chain: EvmChain): Check[] {
           return describeLane({ name: `lane ${index} gas`, address, balance, least, perPayment });
         });
         const fees = { price, current, charge, perGas: charge / sample.gas, ceiling: policy.maxFeePerGas };
-        return [describeFees(fees), ...(await Promise.all(lanes))];
+        return [describeFees(fees), describeTransactionFee(network), ...(await Promise.all(lanes))];
       },
     },
   ];
@@ -67,6 +67,19 @@ function describeFees({
   return price
     ? ok(name, detail)
     : failure(name, detail, "Raise fees.maxFeePerGas, or nothing is sent until gas is cheaper.");
+}
+
+/** Returns a warning when full batches at the fee ceiling would offer more than one transaction may. Smaller ones are sent then. */
+function describeTransactionFee({ batchGas, fees }: EvmChain["network"]): Outcome {
+  const name = "transaction fee";
+  const [gas, most] = [BigInt(batchGas), fees.maxTransactionFee];
+  const detail = `a transaction offers at most ${formatEther(most)} of the native coin, a full batch at the ceiling ${formatEther(gas * fees.maxFeePerGas)}`;
+  if (gas * fees.maxFeePerGas <= most) return ok(name, detail);
+  return warning(
+    name,
+    `${detail}: batches are smaller from ${formatGwei(most / (2n * gas))} gwei on`,
+    "Raise fees.maxTransactionFee if every endpoint takes more (txfeecap), or accept smaller batches.",
+  );
 }
 
 /** The gas limit of the smallest transaction that a lane sends. The last of several lanes sends for contract wallets. */

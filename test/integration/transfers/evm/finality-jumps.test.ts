@@ -46,7 +46,7 @@ async function startLimited({ mostBlocks }: { mostBlocks: number }) {
   });
   const fixture = await makeTransfersFixture(chain, {
     rpcUrls: [proxy.url],
-    change: { finality: "finalized", batchGas: 20_000_000, logRange: 50 },
+    change: { finality: "finalized", batchGas: 16_000_000, logRange: 50 },
   });
   return {
     chain,

@@ -75,6 +75,7 @@ describe("the error of an invalid networks document names the member and never i
       "chains.0.treasury.key",
     ],
     ["a fee that is a number", { fees: { maxFeePerGas: 5, priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
+    ["a batch that Ethereum allows in no transaction", { batchGas: 16_777_217 }, "chains.0.batchGas"],
     ["a fee with a fraction", { fees: { maxFeePerGas: "1.5", priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
     [
       "a tip above the ceiling",
