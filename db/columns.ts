@@ -134,6 +134,7 @@ export const transactionColumns = columnsOf<"transaction">()([
   "max_fee_per_gas",
   "max_priority_fee_per_gas",
   "last_valid_height",
+  "signed_height",
   "nonce_account",
   "nonce_value",
   "nonce_slot",

@@ -925,6 +925,7 @@ create table transaction (
   max_fee_per_gas numeric(78,0) not null,
   max_priority_fee_per_gas numeric(78,0) not null,
   last_valid_height bigint,
+  signed_height bigint,
   nonce_account text,
   nonce_value text,
   nonce_slot bigint,

@@ -54,6 +54,7 @@ const readableTransfer = [
 const readableTransaction = [
   ...shownTransaction,
   "last_valid_height",
+  "signed_height",
   "nonce_account",
   "nonce_value",
   "nonce_slot",

@@ -15,6 +15,8 @@ export type LaneWork = {
   newest: Date | null;
   /** The base fee of the newest block that was read, wei per gas; null when no block was read. */
   baseFee: bigint | null;
+  /** The newest block that was read; null when no block was read. */
+  height: number | null;
   /** Ready transfers of plain keys, counted up to `limit`. Other lanes may have reserved some of them. */
   ready: number;
   /** True when a transfer of a contract wallet is ready. */
@@ -44,6 +46,7 @@ export async function readLaneWork(
   const { rows } = await sql<LaneWork>`
     select taken, unanswered, cost, gas, newest,
       (select base_fee from chain_block where chain = ${chain} order by number desc limit 1) as "baseFee",
+      (select number from chain_block where chain = ${chain} order by number desc limit 1) as height,
       (select count(*)::int from (select ${ready} and not smart_wallet limit ${limit}) keys) as ready,
       exists (select ${ready} and smart_wallet) as "hasWallets",
       (select coalesce(sum(b.gas), 0) from burned_gas b

@@ -27,6 +27,8 @@ export type TransferTables = {
     max_priority_fee_per_gas: bigint;
     /** Solana: the block height after which the transaction can no longer land. */
     last_valid_height: Optional<number>;
+    /** EVM: the newest block that was read when it was signed. */
+    signed_height: Optional<number>;
     /** Solana: the durable nonce account that the transaction uses, instead of a height. */
     nonce_account: Optional<string>;
     /** Solana: the nonce that the transaction expects in that account, and the slot in which it was read. */

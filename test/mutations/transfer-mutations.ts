@@ -356,9 +356,15 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a transaction is replaced as soon as its tip is refused",
-        find: " && isRefusedForLong(deps, chain, row)",
+        find: " && isRefusedForLong(deps, chain, row, at.cursor)",
         replace: "",
         tests: ["test/integration/transfers/evm/refused-tips.test.ts"],
+      },
+      {
+        name: "a chain without blocks raises the fees of its lanes",
+        find: "return cursor.number - row.signed_height >= blocks;",
+        replace: "return true;",
+        tests: ["test/integration/transfers/evm/halted-chain.test.ts"],
       },
       {
         name: "a late transaction is broadcast to the endpoint that passes none on alone",

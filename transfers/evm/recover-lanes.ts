@@ -92,10 +92,10 @@ type At = { baseFee: bigint; cursor: Cursor };
  */
 async function recoverLowest(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, at: At): Promise<void> {
   const to = row.state === "accepted" ? "all" : "first_to_accept";
-  const isStuck = isBelowBaseFee(chain, row, at.baseFee) || isTipTooLow(deps, chain, row);
+  const isStuck = isBelowBaseFee(chain, row, at.baseFee) || isTipTooLow(deps, chain, row, at.cursor);
   const replacement = isStuck ? await replaceTransaction(deps, chain, row, at) : undefined;
   let outcome = await broadcastStored(deps, chain, replacement ?? row, to);
-  if (!isStuck && outcome === "underpriced" && isRefusedForLong(deps, chain, row)) {
+  if (!isStuck && outcome === "underpriced" && isRefusedForLong(deps, chain, row, at.cursor)) {
     const raised = await replaceTransaction(deps, chain, row, at);
     if (raised) outcome = await broadcastStored(deps, chain, raised, to);
   }
@@ -212,14 +212,25 @@ function isBelowBaseFee(chain: EvmChain, row: EvmTransactionRow, baseFee: bigint
  * Returns true for a transaction that was accepted long ago and is still pending, so its tip is too low. (A reorg clears the
  * time of the last broadcast: then the same bytes are broadcast first.)
  */
-function isTipTooLow(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow): boolean {
-  const waitMs = TIP_WAIT_BLOCKS * chain.network.blockMs + ACCEPTED_WAIT_MS;
-  return row.state === "accepted" && row.broadcast_at !== null && ageMs(deps, row.created_at) >= waitMs;
+function isTipTooLow(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, cursor: Cursor): boolean {
+  if (row.state !== "accepted" || row.broadcast_at === null || !haveBlocksPassed(chain, row, cursor, TIP_WAIT_BLOCKS))
+    return false;
+  return ageMs(deps, row.created_at) >= TIP_WAIT_BLOCKS * chain.network.blockMs + ACCEPTED_WAIT_MS;
 }
 
 /** Returns true for a transaction that was signed some block times ago. Each of its replacements waits as long. */
-function isRefusedForLong(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow): boolean {
+function isRefusedForLong(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, cursor: Cursor): boolean {
+  if (!haveBlocksPassed(chain, row, cursor, REFUSED_WAIT_BLOCKS)) return false;
   return ageMs(deps, row.created_at) >= Math.max(ACCEPTED_WAIT_MS, REFUSED_WAIT_BLOCKS * chain.network.blockMs);
+}
+
+/**
+ * Returns true when so many blocks were read since a transaction was signed. A chain that makes no blocks for a while includes
+ * no transaction, whatever it offers. One that makes them on demand may have none to make before a price is raised.
+ */
+function haveBlocksPassed(chain: EvmChain, row: EvmTransactionRow, cursor: Cursor, blocks: number): boolean {
+  if (chain.network.maxHeadAgeMs === null || row.signed_height === null) return true;
+  return cursor.number - row.signed_height >= blocks;
 }
 
 function ageMs(deps: TransferDeps, since: Date): number {

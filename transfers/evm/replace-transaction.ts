@@ -64,6 +64,7 @@ async function signReplacement(
     bytes,
     max_fee_per_gas: fees.maxFeePerGas,
     max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
+    signed_height: cursor.number,
     state: "signed",
     created_at: deps.now(),
     broadcast_at: null,

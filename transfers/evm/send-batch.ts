@@ -110,8 +110,8 @@ async function sendGood(
   const offered = toFeeMembers(chain.network.feeModel, fees);
   const bytes = await signer.signTransaction({ chainId, nonce, to, data, gas, ...offered });
   const key: TransactionKey = { lane_id: lease.id, nonce, replacement: work.replacement };
-  if (!(await storeSigned(deps, chain, lease, { key, bytes, gas, fees, rows: good.map(({ row }) => row) })))
-    return "blocked";
+  const signed = { key, bytes, gas, fees, height: work.height, rows: good.map(({ row }) => row) };
+  if (!(await storeSigned(deps, chain, lease, signed))) return "blocked";
   lease.next_nonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
   const broadcast = await broadcastBytes(chain, bytes);

@@ -9,12 +9,16 @@ import type { TransferDeps } from "../transfer-deps.ts";
 import type { Fees } from "./gas-fees.ts";
 import { LEASE_MS } from "./lane-capacity.ts";
 
-/** A signed transaction: its key, its bytes, its gas limit, its fees (wei per gas), and the transfers in it. */
+/**
+ * A signed transaction: its key, its bytes, its gas limit, its fees (wei per gas), the newest block that was read, and the
+ * transfers in it.
+ */
 type SignedBatch = {
   key: TransactionKey;
   bytes: Hex;
   gas: bigint;
   fees: Fees;
+  height: number | null;
   rows: readonly EvmTransferRow[];
 };
 
@@ -26,7 +30,7 @@ export async function storeSigned(
   deps: TransferDeps,
   chain: EvmChain,
   lease: LaneLease,
-  { key, bytes: signed, gas, fees, rows }: SignedBatch,
+  { key, bytes: signed, gas, fees, height, rows }: SignedBatch,
 ): Promise<boolean> {
   const now = deps.now();
   const bytes = Buffer.from(signed.slice(2), "hex");
@@ -41,6 +45,7 @@ export async function storeSigned(
       gas_limit: gas,
       max_fee_per_gas: fees.maxFeePerGas,
       max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
+      signed_height: height,
       state: "signed",
       created_at: now,
       broadcast_at: null,

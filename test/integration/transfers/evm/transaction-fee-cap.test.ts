@@ -63,7 +63,7 @@ test("a replacement that cannot rise within the most that a transaction may offe
   await fixture.watch();
   await chain.client.setAutomine(false);
   await fixture.relay();
-  for (let pass = 0; pass < 10; pass += 1) {
+  for (let pass = 0; pass < 4; pass += 1) {
     await mineAt(chain, "1200");
     await fixture.watch();
     fixture.clock.advance(LATER_MS);
@@ -71,7 +71,8 @@ test("a replacement that cannot rise within the most that a transaction may offe
   const replacements = (await fixture.transactions()).filter(({ replacement }) => replacement > 0);
   expect(replacements.length).toBeGreaterThan(0);
   expect(offered.every((offer) => offer <= ONE_COIN)).toBe(true);
-  for (let pass = 0; pass < 4; pass += 1) {
+  const isOpen = async () => (await fixture.statesOf(ids)).some((state) => state !== "confirmed");
+  for (let pass = 0; pass < 12 && (await isOpen()); pass += 1) {
     await mineAt(chain, "100");
     await fixture.watch();
     fixture.clock.advance(LATER_MS);
