@@ -35,6 +35,9 @@ export function solanaSigner(
   wallet: Keypair | SolanaWallet,
   { chain = MAINNET }: SolanaSignerOptions = {},
 ): WalletSigner {
+  // JavaScript would name the value, a secret, in its own error.
+  if (typeof wallet !== "object" || wallet === null)
+    throw new TypeError("solanaSigner: expected a key pair of @solana/web3.js, or a wallet that signs transactions");
   const address = "signTransaction" in wallet ? toText(wallet.publicKey) : encodeBase58(wallet.secretKey.subarray(32));
   const own = `${chain}:${address}`;
   return {

@@ -38,6 +38,11 @@ export function evmSigner(
   wallet: LocalAccount | WalletClient,
   { chains, permit2 = PERMIT2 }: EvmSignerOptions = {},
 ): WalletSigner {
+  // JavaScript would name the value, a secret, in its own error.
+  if (typeof wallet !== "object" || wallet === null)
+    throw new TypeError(
+      "evmSigner: expected an account of viem, as privateKeyToAccount returns it, or a wallet client",
+    );
   const client = "sendTransaction" in wallet ? wallet : undefined;
   const account = client ? client.account : (wallet as LocalAccount);
   const ids = chains ?? [client?.chain?.id ?? []].flat();

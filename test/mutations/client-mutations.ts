@@ -55,6 +55,12 @@ export const clientMutations: readonly MutationGroup[] = [
     tests: ["test/unit/client/evm-actions.test.ts"],
     mutations: [
       {
+        name: "an error of the EVM signer shows the private key that it was given",
+        find: 'if (typeof wallet !== "object" || wallet === null)',
+        replace: "if (wallet === null)",
+        tests: ["test/unit/client/signing-secrets.test.ts"],
+      },
+      {
         name: "a wallet that has lost the answer of a transaction does not say that it may be sent",
         find: "throw isPayment && !isDeclined(error) ? new UnknownSendError(option.id, error) : error;",
         replace: "throw error;",
@@ -80,6 +86,17 @@ export const clientMutations: readonly MutationGroup[] = [
         name: "a wallet takes links of hosts whose names contain the service's",
         find: "|| hostname.endsWith(",
         replace: "|| hostname.includes(",
+      },
+    ],
+  },
+  {
+    file: "client/solana.ts",
+    tests: ["test/unit/client/signing-secrets.test.ts"],
+    mutations: [
+      {
+        name: "an error of the Solana signer shows the secret key that it was given",
+        find: 'if (typeof wallet !== "object" || wallet === null)',
+        replace: "if (wallet === null)",
       },
     ],
   },
