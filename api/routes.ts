@@ -116,7 +116,8 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
           request.heldMs = ms;
         },
       };
-      const call = operation.read({ ...authenticated, params, query, body, hold });
+      const merchantHeader = readHeader(request.headers, "merchant-id");
+      const call = operation.read({ ...authenticated, params, query, body, merchantHeader, hold });
       if (!call.ok) return sendRefusal(reply, call);
       const key = readHeader(request.headers, "idempotency-key");
       const response = await runOperation(withRequestLog(deps, request), operation, call.value, {

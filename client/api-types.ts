@@ -1128,6 +1128,9 @@ export type GatewayConfirmPaymentRequest = {
   readonly excludeFromRelayer?: unknown;
 };
 
+/** No member is read; the body may also be left out. */
+export type GatewayCancelPaymentRequest = Record<string, never>;
+
 export type ListPaymentsQuery = {
   /** The nextCursor of the page before; leave it out for the first page. */
   readonly cursor?: string;
@@ -1155,6 +1158,11 @@ export type ListPaymentsQuery = {
   readonly referenceId?: string;
   /** Only payments whose metadata has this value under this key, as `key:value`. Repeatable; all must match. */
   readonly metadata?: readonly string[];
+  /**
+   * @deprecated
+   * Accepted and ignored; use token_symbol.
+   */
+  readonly asset?: string;
   /** The id of a merchant. */
   readonly merchantId?: readonly string[];
 };
@@ -1213,6 +1221,11 @@ export type ListMerchantPaymentsQuery = {
   readonly referenceId?: string;
   /** Only payments whose metadata has this value under this key, as `key:value`. Repeatable; all must match. */
   readonly metadata?: readonly string[];
+  /**
+   * @deprecated
+   * Accepted and ignored; use token_symbol.
+   */
+  readonly asset?: string;
 };
 
 export type ListBalancesQuery = {

@@ -9,7 +9,7 @@ export type ToJson = (schema: z.ZodType, io: "input" | "output") => Schema;
 
 /**
  * Returns functions that convert zod schemas, and the named schemas that they have found so far.
- * @param closed objects may have no member that is not described
+ * @param closed objects of responses may have no member that is not described
  */
 export function createSchemas({ closed }: { closed: boolean }): {
   schemas: Record<string, Schema>;
@@ -21,8 +21,10 @@ export function createSchemas({ closed }: { closed: boolean }): {
   const toJson: ToJson = (schema, io) => {
     const options = { io, unrepresentable: "any", target: "draft-2020-12" } as const;
     const { $schema: _, $defs = {}, ...whole } = z.toJSONSchema(schema, options);
-    for (const [name, definition] of Object.entries($defs)) schemas[name] = adaptObject(definition, closed);
-    return adaptObject(whole, closed);
+    // A request may have no member that is not described, where its schema says so.
+    const staysClosed = closed || io === "input";
+    for (const [name, definition] of Object.entries($defs)) schemas[name] = adaptObject(definition, staysClosed);
+    return adaptObject(whole, staysClosed);
   };
   const addSchema: Refer = (schema, io, name) => {
     const converted = withoutNull(toJson(schema, io));

@@ -22,7 +22,14 @@ type Call<A extends Access, P, Q, B> = {
 };
 
 /** A call whose input is not parsed yet. */
-type RawCall = Authenticated & { params: unknown; query: unknown; body: unknown; hold: Hold };
+type RawCall = Authenticated & {
+  params: unknown;
+  query: unknown;
+  body: unknown;
+  /** The header `Merchant-Id`. */
+  merchantHeader: string | undefined;
+  hold: Hold;
+};
 
 /** A parsed call of one operation. */
 export type ParsedCall = {
@@ -56,6 +63,8 @@ export type Operation = Permission & {
   idempotency?: "required" | "optional" | undefined;
   /** True when the work is one statement, which stores the key and the response too. */
   claimsKey?: true;
+  /** True for a list of the account that `Merchant-Id` narrows, as `merchantId` does in the query, which comes first. */
+  merchantNarrows?: true;
   schemas: { params?: z.ZodType; query?: z.ZodType; body?: z.ZodType; response: z.ZodType };
   /** Error codes besides those of authentication and invalid input. */
   refusals: readonly ErrorCode[];
@@ -74,6 +83,7 @@ type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends 
   success: Operation["success"];
   idempotency?: Operation["idempotency"];
   claimsKey?: true;
+  merchantNarrows?: true;
   /** Returns true for a call that requires a key although the operation's key is optional. */
   needsKey?(call: { body: z.output<B> }): boolean;
   params?: P;
@@ -110,6 +120,13 @@ const notFound: Partial<Record<ErrorCode, string>> = {
   event_not_found: "no such event",
 };
 
+/** The query of an operation without one: wallets may send any parameter, merchants none. */
+const noQuery: Record<Access, z.ZodType | undefined> = {
+  gateway: undefined,
+  merchant: z.strictObject({}),
+  account: z.strictObject({}),
+};
+
 /** The parameters of a path that names a merchant. */
 const merchantPath = z.object({ merchantId: z.string() });
 
@@ -136,18 +153,22 @@ export function defineOperation<
 >(spec: Spec<A, P, Q, B, R>): Operation {
   const { access, params, query, body, response, paramsCode = "payment_not_found", refusals = [], ...rest } = spec;
   const { prepare, handle, needsKey, ...description } = rest;
+  const { merchantNarrows = false } = description;
   const code = invalidInputCode[access];
+  const asked = query ?? noQuery[access];
   const parse = <S extends z.ZodType>(schema: S | undefined, input: unknown, whole: string): Result<z.output<S>> =>
     schema ? parseInput(schema, input, { whole, code }) : done(omitted<z.output<S>>());
   return {
     ...description,
     access,
     refusals,
-    schemas: { ...(params && { params }), ...(query && { query }), ...(body && { body }), response },
+    schemas: { ...(params && { params }), ...(asked && { query: asked }), ...(body && { body }), response },
     read(raw) {
       const path = parse(params, raw.params, "path");
       if (!path.ok) return refuse(paramsCode, notFound[paramsCode] ?? path.message);
-      const search = parse(query, raw.query, "query");
+      const given =
+        merchantNarrows && raw.merchantHeader ? { merchantId: raw.merchantHeader, ...Object(raw.query) } : raw.query;
+      const search = parse(asked as Q | undefined, given, "query");
       if (!search.ok) return search;
       const sent = parse(body, raw.body, "body");
       if (!sent.ok) return sent;

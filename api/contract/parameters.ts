@@ -78,6 +78,7 @@ export function listParameters(operation: Operation, toJson: ToJson): Parameter[
     ...(access === "gateway" ? inPath.map((one) => (one.name === "id" ? paymentLink : one)) : inPath),
     ...listMembers(schemas.query, "query", toJson),
     ...(access === "merchant" ? [merchantHeader] : []),
+    ...(operation.merchantNarrows ? [narrowingHeader] : []),
     ...(idempotency ? [{ ...idempotencyHeader, required: idempotency === "required" }] : []),
     versionHeader,
   ];
@@ -115,6 +116,11 @@ const merchantHeader: Parameter = {
   description: "The merchant of the call.",
   schema: { type: "string" },
   example: "mrch_2c6f0f5e7a3b4d1c9e8f7a6b5c4d3e2f",
+};
+const narrowingHeader: Parameter = {
+  ...merchantHeader,
+  required: false,
+  description: "Narrows the list to this merchant, unless the query has a merchantId.",
 };
 const idempotencyHeader: Parameter = {
   ...text,

@@ -35,7 +35,7 @@ const asset = /^caip19\/[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}\/[-a-z0-9]{3,8}:[-.%a
 
 /** An amount in minor units (specification, 2.3). The ledger holds 78 digits at most. */
 export const amount = z
-  .object({
+  .strictObject({
     unit: z
       .string()
       .max(256, "expected at most 256 characters")
@@ -65,10 +65,10 @@ export const unixSeconds = z
 /** A merchant identifier in a path. */
 export const merchantId = z.string().regex(/^mrch_[0-9a-f]{32}$/);
 
-/** Returns the schema of a list's query: the cursor of the page and its length. */
+/** Returns the schema of a list's query, which only merchants send: the cursor of the page and its length. */
 export function listQuery({ maxLimit, defaultLimit }: { maxLimit: number; defaultLimit: number }) {
   const expected = `expected a whole number from 1 to ${maxLimit}`;
-  return z.object({
+  return z.strictObject({
     cursor: z.string("expected one cursor").max(1_024, "expected the nextCursor of the page before").optional(),
     limit: z
       .string(expected)
@@ -89,9 +89,15 @@ export const flag = z
 /** A member that clients send and the service ignores; the OpenAPI description says so. */
 export const ignored = z.unknown().optional().meta({ description: "Accepted and ignored." });
 
+/** An optional body whose members are ignored, as of every call of a wallet. */
+export const ignoredBody = z
+  .object({}, "expected an object or nothing")
+  .meta({ description: "No member is read; the body may also be left out." })
+  .nullish();
+
 /** An optional body without members. */
 export const noBody = z
-  .object({}, "expected an object or nothing")
+  .strictObject({}, "expected an object or nothing")
   .meta({ id: "EmptyRequest", description: "An empty object; the body may also be left out." })
   .nullish();
 

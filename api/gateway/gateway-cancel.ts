@@ -2,7 +2,7 @@ import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
 import { cancelPayment } from "../../payments/lifecycle/cancel-payment.ts";
 import { defineOperation } from "../contract/operation.ts";
-import { noBody, paymentId } from "../contract/request-schemas.ts";
+import { ignoredBody, paymentId } from "../contract/request-schemas.ts";
 import { cancelledResponse } from "../contract/response-schemas.ts";
 import { toCancelledResponse } from "../contract/responses.ts";
 import { queryPayment } from "../http/auth.ts";
@@ -21,7 +21,7 @@ export const gatewayCancel = defineOperation({
   scope: "gateway",
   success: 200,
   params: z.object({ id: paymentId }),
-  body: noBody,
+  body: ignoredBody,
   response: cancelledResponse,
   refusals: ["payment_not_found", "invalid_state"],
   async handle(deps, call) {

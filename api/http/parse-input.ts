@@ -11,6 +11,13 @@ function shortenMessage(message: string): string {
 const MAX_ERRORS = 5;
 const MAX_PATH = 200;
 
+/** Returns an issue as errors: one for each unknown member, and one for any other issue. */
+function listErrors(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: string }[] {
+  const { path } = issue;
+  if (issue.code !== "unrecognized_keys") return [{ path, message: shortenMessage(issue.message) }];
+  return issue.keys.map((key) => ({ path: [...path, key], message: "is not known" }));
+}
+
 /**
  * Parses a caller's input. The refusal names each invalid member and what was expected, never the value.
  * @param whole name of the input as a whole, for an error that concerns no single member: `body`, `query`
@@ -23,8 +30,9 @@ export function parseInput<S extends z.ZodType>(
   const parsed = schema.safeParse(input, { reportInput: false });
   if (parsed.success) return done(parsed.data);
   const errors = parsed.error.issues
+    .flatMap(listErrors)
     .slice(0, MAX_ERRORS)
     // A name of the caller's own may be long.
-    .map((issue) => `${issue.path.join(".").slice(0, MAX_PATH) || whole}: ${shortenMessage(issue.message)}`);
+    .map(({ path, message }) => `${path.join(".").slice(0, MAX_PATH) || whole}: ${message}`);
   return refuse(code, errors.join("; "));
 }

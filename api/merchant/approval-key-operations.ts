@@ -50,7 +50,7 @@ const register = defineOperation({
   scope: "settlements:approve",
   success: 201,
   params: z.object({ merchantId }),
-  body: z.object({ publicKey }),
+  body: z.strictObject({ publicKey }),
   response: approvalKeyResponse,
   refusals: ["merchant_not_found", "invalid_state"],
   async handle(deps, { caller, params, body }) {

@@ -20,7 +20,7 @@ const checkout = z.object({ successUrl: webUrl, errorUrl: webUrl });
 /** Stands for a checkout that is missing a URL or has an invalid one. */
 const UNUSABLE_CHECKOUT: z.output<typeof checkout> = { successUrl: "", errorUrl: "" };
 
-const body = z.object({
+const body = z.strictObject({
   referenceId: optional(referenceId),
   description: optional(description),
   metadata: optional(metadata),

@@ -30,7 +30,7 @@ const list = defineOperation({
 });
 
 const signedStatement = z
-  .object({
+  .strictObject({
     text: text(2_000).meta({
       description: "The canonical text of the decision, exactly as it was signed; lines end with one line feed each.",
     }),
@@ -58,7 +58,7 @@ const approve = defineOperation({
   path: "/v1/merchants/:merchantId/settlements/changes/:changeId/approve",
   name: "approveSettlementChange",
   summary: "Approves a change that waits by the signature of an approval key: it applies at once. Repeatable.",
-  body: z.object({ statement: signedStatement }),
+  body: z.strictObject({ statement: signedStatement }),
   async handle(deps, { caller, params, body }) {
     const by = { ...body, deployment: deps.networks.deployment };
     return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision: "approve", by });
@@ -71,7 +71,7 @@ const reject = defineOperation({
   name: "rejectSettlementChange",
   summary:
     "Rejects a change that waits. With the signature of an approval key, the receiver applies only by an approval from then on. Repeatable.",
-  body: optional(z.object({ statement: optional(signedStatement) })),
+  body: optional(z.strictObject({ statement: optional(signedStatement) })),
   async handle(deps, { caller, params, body }) {
     const by = body?.statement && { statement: body.statement, deployment: deps.networks.deployment };
     return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision: "reject", by });

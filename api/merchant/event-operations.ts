@@ -58,7 +58,7 @@ const get = defineOperation({
   summary: "Returns an event in the form of its webhook.",
   params: z.object({ eventId }),
   paramsCode: "event_not_found",
-  query: z.object({ payload: payload.default("full") }),
+  query: z.strictObject({ payload: payload.default("full") }),
   response: z.object({ event }),
   refusals: ["event_not_found"],
   async handle(deps, { caller, params, query }) {

@@ -31,7 +31,7 @@ const create = defineOperation({
   access: "account",
   scope: "keys",
   success: 201,
-  body: z.object({
+  body: z.strictObject({
     scopes: z.array(z.enum(scopes, `expected scopes: ${scopes.join(", ")}`)).min(1, "expected at least one scope"),
     merchantIds: optional(
       z
@@ -100,7 +100,7 @@ const rotate = defineOperation({
   summary: "Replaces an API key's secret, which is shown only now; the former one works until previousUntil.",
   success: 200,
   body: optional(
-    z.object({
+    z.strictObject({
       previousUntil: optional(instant).meta({
         description: "Default: in 24 hours; at most 30 days away. A time that has come ends the former secret at once.",
       }),
@@ -123,7 +123,7 @@ const revoke = defineOperation({
   name: "revokeApiKey",
   summary: "Revokes an API key at once; with withCreated also every key that it created or rotated. Repeatable.",
   success: 200,
-  body: optional(z.object({ withCreated: optional(z.boolean("expected true or false")) })),
+  body: optional(z.strictObject({ withCreated: optional(z.boolean("expected true or false")) })),
   response: revokedKeysResponse,
   refusals: ["api_key_not_found"],
   async handle(deps, { caller, params, body }) {

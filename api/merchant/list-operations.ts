@@ -5,7 +5,7 @@ import type { Caller } from "../../payments/merchants/callers.ts";
 import { chainIdPattern } from "../../runtime/caip-patterns.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { defineOperation } from "../contract/operation.ts";
-import { instant, listQuery, merchantId, referenceId, repeated, text } from "../contract/request-schemas.ts";
+import { ignored, instant, listQuery, merchantId, referenceId, repeated, text } from "../contract/request-schemas.ts";
 import { paymentState } from "../contract/response-schemas.ts";
 import { toListedPaymentResponse } from "../contract/responses.ts";
 import { MAY_LAG, readLagging } from "../http/lagging-reads.ts";
@@ -30,6 +30,11 @@ const query = listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
     .optional(),
   referenceId: referenceId.optional(),
   metadata: metadataFilter.optional(),
+  /** A filter that the published API deprecates and ignores. */
+  asset: ignored.meta({
+    describedAs: { type: "string", deprecated: true },
+    description: "Accepted and ignored; use token_symbol.",
+  }),
 });
 
 function toArgs(caller: Caller, input: z.output<typeof query>) {
@@ -40,6 +45,7 @@ function toArgs(caller: Caller, input: z.output<typeof query>) {
     token_symbol: symbols,
     network: chains,
     referenceId: reference,
+    asset: _,
     ...rest
   } = input;
   return { ...caller, from, before, states, symbols, chains, reference, ...rest };
@@ -86,8 +92,9 @@ const ofAccount = defineOperation({
   method: "GET",
   path: "/v1/payments",
   name: "listPayments",
-  summary: `Lists the payments of all merchants of the account. ${MAY_LAG}`,
+  summary: `Lists the payments of all merchants of the account, or of some of them. ${MAY_LAG}`,
   access: "account",
+  merchantNarrows: true,
   scope: "payments:read",
   success: 200,
   query: query.extend({ merchantId: repeated(merchantId, "expected merchant ids").optional() }),

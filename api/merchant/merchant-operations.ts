@@ -68,7 +68,7 @@ const create = defineOperation({
   wholeAccount: true,
   success: 201,
   idempotency: "required",
-  body: z.object({ merchantName, merchantEmail, iconUrl: optional(iconUrl) }),
+  body: z.strictObject({ merchantName, merchantEmail, iconUrl: optional(iconUrl) }),
   response: merchantResponse,
   refusals: ["merchant_exists"],
   prepare: async (deps, { caller, body: { iconUrl: url } }) =>
@@ -142,7 +142,7 @@ const change = defineOperation({
   params,
   paramsCode: "merchant_not_found",
   body: z
-    .object({
+    .strictObject({
       merchantName: merchantName.optional(),
       merchantEmail: merchantEmail.optional(),
       iconUrl: iconUrl.nullable().optional(),

@@ -65,7 +65,7 @@ const simulate = defineOperation({
   scope: "payments:write",
   success: 200,
   params,
-  body: z.object({
+  body: z.strictObject({
     status: z.enum(
       ["processing", "succeeded", "failed", "expired", "cancelled"],
       "expected processing, succeeded, failed, expired or cancelled",

@@ -56,7 +56,7 @@ const create = defineOperation({
   success: 200,
   idempotency: "optional",
   needsKey: ({ body }) => body.amount !== undefined,
-  body: z.object({ paymentId: text(64).min(1, "expected a payment's id"), amount: optional(amount) }),
+  body: z.strictObject({ paymentId: text(64).min(1, "expected a payment's id"), amount: optional(amount) }),
   response: refundResponse,
   refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],
   async handle(deps, call) {
@@ -91,6 +91,7 @@ const list = defineOperation({
   name: "listRefunds",
   summary: `Lists the refunds of the account, of some of its merchants or of one payment, the newest first. ${MAY_LAG}`,
   access: "account",
+  merchantNarrows: true,
   scope: "payments:read",
   success: 200,
   query: listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({

@@ -13,7 +13,7 @@ import { parseInput } from "../http/parse-input.ts";
 import { addressLimitKey } from "../http/rate-limits.ts";
 import { endOf, isPeriod, PERIOD, period } from "./balance-operations.ts";
 
-const query = z.object(period).refine(isPeriod, PERIOD);
+const query = z.strictObject(period).refine(isPeriod, PERIOD);
 const params = z.object({ merchantId: merchantId.optional() });
 
 /**

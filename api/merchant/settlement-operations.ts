@@ -46,9 +46,9 @@ const add = defineOperation({
   idempotency: "required",
   params: ofMerchant,
   paramsCode: "merchant_not_found",
-  body: z.object({
+  body: z.strictObject({
     settlements: z
-      .array(z.object({ asset: caip, destination: caip }))
+      .array(z.strictObject({ asset: caip, destination: caip }))
       .min(1, "expected 1 to 50 settlements")
       .max(50, "expected 1 to 50 settlements"),
   }),
@@ -73,7 +73,7 @@ const change = defineOperation({
   success: 200,
   params: ofSettlement,
   paramsCode: "merchant_not_found",
-  body: z.object({ destination: caip }),
+  body: z.strictObject({ destination: caip }),
   response: cryptoSettlement,
   refusals: ["merchant_not_found"],
   prepare: (deps, { caller, params, body }) => checkChange(deps, { ...caller, ...params, ...body }),

@@ -95,7 +95,7 @@ const replayMany = defineOperation({
   name: "replayWebhookEvents",
   summary:
     "Sends the events of a period again, also those that a disabled endpoint has missed, or those that were given up: 5,000 in one call, the oldest first. The period is at most 31 days. Refuses with rate_limited while more than 5,000 events are pending, or events of this moment are still being written.",
-  body: z.object({
+  body: z.strictObject({
     from: optional(instant.meta({ description: "Events from this time on.", example: "2026-03-01T12:00:00Z" })),
     until: optional(
       instant.meta({ description: "Events before this time; now when left out.", example: "2026-03-01T13:00:00Z" }),

@@ -62,7 +62,7 @@ const create = defineOperation({
   name: "createWebhookEndpoint",
   summary: `Registers a URL for the events of the key's mode; at most ${MAX_ENDPOINTS}. Its secret is shown only now.`,
   success: 201,
-  body: z.object({
+  body: z.strictObject({
     url,
     eventTypes: filters.eventTypes.optional(),
     merchantIds: filters.merchantIds.optional(),
@@ -113,7 +113,7 @@ const update = defineOperation({
   name: "updateWebhookEndpoint",
   summary: "Changes a webhook endpoint, or disables or enables it. Filters count for later events.",
   success: 200,
-  body: z.object({
+  body: z.strictObject({
     url: optional(url),
     eventTypes: filters.eventTypes.optional(),
     merchantIds: filters.merchantIds.optional(),
@@ -156,7 +156,7 @@ const rotate = defineOperation({
   summary: "Replaces the secret, which is shown only now. Both secrets sign for 24 hours.",
   success: 200,
   body: optional(
-    z.object({
+    z.strictObject({
       now: optional(
         z
           .boolean()

@@ -1,5 +1,6 @@
 import type { MutationGroup } from "./mutation.ts";
 
+const unknownMembers = ["test/unit/api/contract/unknown-members.test.ts"];
 const logos = ["test/integration/api/merchant/logo-jobs.test.ts"];
 
 /** Mutations of what one caller can make the api do or hold. */
@@ -87,6 +88,44 @@ export const ingressMutations: readonly MutationGroup[] = [
         name: "a client that never reads its response is never disconnected",
         find: "    connectionTimeout: silenceMs,\n",
         replace: "",
+      },
+    ],
+  },
+  {
+    file: "api/merchant/refund-operations.ts",
+    tests: unknownMembers,
+    mutations: [
+      {
+        name: "a misspelt amount refunds the whole payment",
+        find: "body: z.strictObject({ paymentId",
+        replace: "body: z.object({ paymentId",
+      },
+    ],
+  },
+  {
+    file: "api/contract/request-schemas.ts",
+    tests: unknownMembers,
+    mutations: [
+      {
+        name: "an unknown filter of a list is ignored",
+        find: "  return z.strictObject({\n    cursor",
+        replace: "  return z.object({\n    cursor",
+      },
+    ],
+  },
+  {
+    file: "api/contract/operation.ts",
+    tests: ["test/integration/api/merchant/list-payments.test.ts"],
+    mutations: [
+      {
+        name: "a list of the account ignores Merchant-Id",
+        find: "merchantNarrows && raw.merchantHeader ?",
+        replace: "raw.merchantHeader === null ?",
+      },
+      {
+        name: "Merchant-Id takes the place of the merchants that the query names",
+        find: "{ merchantId: raw.merchantHeader, ...Object(raw.query) }",
+        replace: "{ ...Object(raw.query), merchantId: raw.merchantHeader }",
       },
     ],
   },

@@ -1,6 +1,8 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { selectPage } from "../../../../db/queries/payment-lists.ts";
+import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { asset, makeMerchant, makePayment, movePayment, startApi } from "../start-api.ts";
 
 const api = await startApi();
@@ -110,6 +112,28 @@ test("an account lists the payments of all its merchants, and of no other accoun
   );
 });
 
+test("a Merchant-Id narrows the list of an account to that merchant, unless the query names merchants", async () => {
+  const one = await setUp();
+  const other = await createMerchant(api.deps, {
+    actor: testActor,
+    accountId: one.accountId,
+    mode: "test",
+    name: "Other shop",
+    email: "other@example.test",
+  });
+  const headers = { "api-key": one.key, "merchant-id": other.id };
+  expect(await list("/v1/payments", headers)).toMatchObject({ data: [], stats: { totalTransactions: 0 } });
+  expect(idsOf(await list("/v1/payments?sortDir=asc", { ...headers, "merchant-id": one.merchantId }))).toEqual(one.ids);
+  expect(idsOf(await list(`/v1/payments?merchantId=${one.merchantId}&sortDir=asc`, headers))).toEqual(one.ids);
+  const wrong = await api.get("/v1/payments", { ...headers, "merchant-id": "mrch_x" });
+  expect(wrong).toMatchObject({ status: 400, body: { message: expect.stringMatching(/^merchantId: /) } });
+});
+
+test("the deprecated filter asset, which the published API ignores, is accepted and filters nothing", async () => {
+  const one = await setUp();
+  expect(idsOf(await list("/v1/merchants/payments?asset=EURC&sortDir=asc", one.headers))).toEqual(one.ids);
+});
+
 test.each([
   "limit=201",
   "limit=x",
@@ -127,6 +151,9 @@ test.each([
   "network=",
   "token_symbol=",
   "limit=1&limit=2",
+  "reference_id=order-1",
+  "status[]=succeeded",
+  "metadata[order]=1",
   "endTs=2026-02-31T00:00:00Z",
 ])("a list with %s is refused", async (query) => {
   const { headers } = await makeMerchant(api);

@@ -74,6 +74,16 @@ test("a partial refund names its amount, and all parts together never exceed the
   expect(await part("1")).toMatchObject({ status: 409, body: { code: "already_refunded" } });
 });
 
+test("a refund whose amount is misspelt refunds nothing, and the error names the member", async () => {
+  const id = await makePaid();
+  const body = { paymentId: id, ammount: { unit: "iso4217/USD", value: "5" } };
+  expect(await api.post("/v1/refunds", { ...merchant.headers, ...freshKey() }, body)).toMatchObject({
+    status: 400,
+    body: { code: "params_validation", message: "ammount: is not known" },
+  });
+  expect(await api.db.selectFrom("refund").select("id").where("payment_id", "=", id).execute()).toEqual([]);
+});
+
 test("a partial refund that is repeated with its key is made once, also when the repeats race", async () => {
   const id = await makePaid();
   const headers = { ...merchant.headers, ...freshKey() };
@@ -150,13 +160,28 @@ test("refunds are listed page by page, by merchant, by status and by time, and e
   expect([...idsOf(first), ...idsOf(next)]).toEqual(made);
   expect(next.nextCursor).toBeNull();
   expect(idsOf(await list(`merchantId=${shop.merchantId}`, shop.key))).toEqual(made);
+  const ofHeader = async (merchantId: string, query = "") => {
+    const answer = await api.get(`/v1/refunds${query}`, { "api-key": shop.key, "merchant-id": merchantId });
+    return (answer.body["data"] as { refundId: string }[]).map(({ refundId }) => refundId);
+  };
+  expect(await ofHeader(shop.merchantId)).toEqual(made);
+  expect(await ofHeader(`mrch_${"0".repeat(32)}`)).toEqual([]);
+  expect(await ofHeader(`mrch_${"0".repeat(32)}`, `?merchantId=${shop.merchantId}`)).toEqual(made);
   expect(idsOf(await list("status=pending&status=held", shop.key))).toEqual([made[1]]);
   expect(idsOf(await list("status=succeeded", shop.key))).toEqual([made[0], made[2]]);
   const [oldest] = next.data;
   const since = encodeURIComponent(String(oldest?.["createdAt"]));
   expect(idsOf(await list(`endTs=${since}`, shop.key))).toEqual([]);
   expect(idsOf(await list(`startTs=${since}`, shop.key))).toEqual(made);
-  for (const bad of ["status=paid", "cursor=x", "limit=0", "paymentId=x", "startTs=yesterday"])
+  for (const bad of [
+    "payment_id=x",
+    "status[]=pending",
+    "status=paid",
+    "cursor=x",
+    "limit=0",
+    "paymentId=x",
+    "startTs=yesterday",
+  ])
     expect(await api.get(`/v1/refunds?${bad}`, { "api-key": shop.key })).toMatchObject({
       status: 400,
       body: { code: "params_validation" },
