@@ -4,8 +4,8 @@ import { serveLogos } from "./checkout/routes/logo-route.ts";
 import { serveCheckout } from "./checkout/routes/page-routes.ts";
 import { serveDocs } from "./contract/serve-docs.ts";
 import { allowGatewayOrigins } from "./http/cors.ts";
-import { acceptEmptyJson } from "./http/empty-json.ts";
 import { handleEarlyError, handleError, handleMalformedRequest } from "./http/error-handler.ts";
+import { readJsonBodies } from "./http/json-bodies.ts";
 import { observeRequests, pickRequestId } from "./http/observe-requests.ts";
 import { serveProbes } from "./http/probe-routes.ts";
 import { setSecurityHeaders } from "./http/security-headers.ts";
@@ -50,7 +50,7 @@ export function buildServer(deps: ApiDeps, { silenceMs = SILENCE_MS }: { silence
     clientErrorHandler: handleMalformedRequest,
   });
   app.removeContentTypeParser("text/plain");
-  acceptEmptyJson(app);
+  readJsonBodies(app);
   app.setErrorHandler(handleError);
   app.addHook("onRequest", (request, _reply, done) => deps.inContext({ requestId: request.id }, done));
   traceRequests(app);

@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { findChainOutage, isTransient } from "../../payments/is-transient.ts";
 import { sendRefusal } from "./http-errors.ts";
+import type { BodyErrorCode } from "./json-bodies.ts";
 
 /** Messages for requests that could not be read, by HTTP status. */
 const messageByStatus: Record<number, string> = {
@@ -11,8 +12,16 @@ const messageByStatus: Record<number, string> = {
   415: "expected the content type application/json",
 };
 
-/** Messages for requests that could not be read, by error code of fastify. */
+const bodyMessages: Record<BodyErrorCode, string> = {
+  BODY_ENCODED: "expected a body without a content-encoding",
+  BODY_CHARSET: "expected the charset utf-8",
+  BODY_NOT_UTF8: "the body is not UTF-8",
+  BODY_FORBIDDEN_NAME: "the body has a member named __proto__, or a constructor with a prototype",
+};
+
+/** Messages for requests that could not be read, by error code of fastify or of a body. */
 const messageByCode: Record<string, string> = {
+  ...bodyMessages,
   FST_ERR_BAD_URL: "the path is not percent-encoded correctly",
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: "the length of the body is not its content-length",
 };

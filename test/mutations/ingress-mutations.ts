@@ -129,4 +129,20 @@ export const ingressMutations: readonly MutationGroup[] = [
       },
     ],
   },
+  {
+    file: "api/http/json-bodies.ts",
+    tests: ["test/integration/api/http/bad-input.test.ts"],
+    mutations: [
+      {
+        name: "text that is not UTF-8 is stored damaged",
+        find: "{ fatal: true }",
+        replace: "{ fatal: false }",
+      },
+      {
+        name: "a body in another charset is read as UTF-8",
+        find: "if (!/^(utf-?8|us-ascii)$/i.test(charset))",
+        replace: "if (charset.length > 100)",
+      },
+    ],
+  },
 ];

@@ -267,8 +267,48 @@ describe("a request that cannot be read", () => {
     expectRefused(() => api.ask("POST", "/v1/payments", { text, headers: { ...shop.headers, "content-type": type } }));
 
   test("a body that is not JSON is refused", async () => {
-    for (const text of ["{", "{'a':1}", '{"a":1}}', '{"__proto__":{"a":1}}'])
+    for (const text of ["{", "{'a':1}", '{"a":1}}', '{"__proto__":'])
       expect(await send(text)).toMatchObject({ status: 400, code: "invalid_params", message: "the body is not JSON" });
+  });
+
+  test("JSON with a name that could change what an object inherits is refused for that name", async () => {
+    const message = "the body has a member named __proto__, or a constructor with a prototype";
+    for (const more of ['"metadata":{"__proto__":"x"}', '"constructor":{"prototype":{}}'])
+      expect(await send(`{"amount":{"unit":"iso4217/USD","value":"500"},${more}}`)).toMatchObject({
+        status: 400,
+        code: "invalid_params",
+        message,
+      });
+  });
+
+  test("text that is not UTF-8 is refused, because it would be stored damaged", async () => {
+    const create = (referenceId: Buffer, more: Record<string, string>) => {
+      const [head = "", tail = ""] = JSON.stringify({ ...good, referenceId: "?" }).split("?");
+      const body = Buffer.concat([Buffer.from(head), referenceId, Buffer.from(tail)]);
+      const headers = { ...shop.headers, "content-type": "application/json", ...more };
+      return fetch(`${api.url}/v1/payments`, { method: "POST", headers, body }).then(async (answer) => {
+        const { message = null } = (await answer.json()) as { message?: string };
+        return [answer.status, message];
+      });
+    };
+    const [latin1, text] = [Buffer.from([0x63, 0x61, 0x66, 0xe9]), Buffer.from("café")];
+    for (const damaged of [latin1, Buffer.from([0xff, 0xfe])])
+      expect(await create(damaged, {})).toEqual([400, "the body is not UTF-8"]);
+    for (const charset of ["iso-8859-1", '"ISO-8859-1"', "utf-16"])
+      expect(await create(latin1, { "content-type": `application/json; charset=${charset}` })).toEqual([
+        415,
+        "expected the charset utf-8",
+      ]);
+    expect(await create(text, { "content-encoding": "gzip" })).toEqual([
+      415,
+      "expected a body without a content-encoding",
+    ]);
+    for (const accepted of [
+      {},
+      { "content-type": "application/json; charset=UTF-8" },
+      { "content-encoding": "identity" },
+    ])
+      expect(await create(text, accepted)).toEqual([201, null]);
   });
 
   test("an empty body is refused for the members that it lacks", async () => {
