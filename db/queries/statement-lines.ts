@@ -9,6 +9,8 @@ export type StatementRow = {
   at: Date;
   kind: "payment" | "settlement" | "refund" | "assigned";
   payment_id: string | null;
+  /** Null for a line of another kind. */
+  refund_id: string | null;
   reference_id: string | null;
   description: string | null;
   metadata: Record<string, string> | null;
@@ -58,7 +60,7 @@ export function selectStatementRows({
     select e.id as entry, g.at, -e.amount as change,
       case when g.kind = 'payment' then 'payment' when s.id is not null then 'settlement'
         when r.id is not null then 'refund' else 'assigned' end as kind,
-      coalesce(p.id, r.payment_id) as payment_id, coalesce(p.reference_id, rp.reference_id) as reference_id,
+      coalesce(p.id, r.payment_id) as payment_id, r.id as refund_id, coalesce(p.reference_id, rp.reference_id) as reference_id,
       coalesce(p.description, rp.description) as description, coalesce(p.metadata, rp.metadata) as metadata,
       case when p.owed_asset is null then t.amount end as gross,
       case when p.owed_asset is null then t.amount + e.amount end as fee,

@@ -20,6 +20,7 @@ const columns = [
   "paidDecimals",
   "paidAmount",
   "paidFee",
+  "refundId",
 ] as const;
 
 /** The first line of a statement as CSV (RFC 4180). */

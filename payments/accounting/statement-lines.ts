@@ -25,6 +25,8 @@ export type StatementLine = {
   at: Date | null;
   kind: StatementRow["kind"] | "opening" | "closing";
   paymentId: string | null;
+  /** Null for a line of another kind. */
+  refundId: string | null;
   referenceId: string | null;
   description: string | null;
   metadata: Record<string, string> | null;
@@ -128,6 +130,7 @@ async function* readAsset(db: Db, { merchantId, opening, from, until, start }: A
 const noChange = {
   at: null,
   paymentId: null,
+  refundId: null,
   referenceId: null,
   description: null,
   metadata: null,
@@ -140,8 +143,8 @@ const noChange = {
 };
 
 function toChange(row: StatementRow): Omit<StatementLine, "merchantId" | "asset" | "balance"> {
-  const { payment_id: paymentId, reference_id: referenceId, tx_hash: txHash, entry: _, ...others } = row;
-  const { paid_asset: asset, paid_amount: amount, paid_fee: fee, ...rest } = others;
+  const { payment_id: paymentId, refund_id: refundId, reference_id: referenceId, tx_hash: txHash, ...others } = row;
+  const { paid_asset: asset, paid_amount: amount, paid_fee: fee, entry: _, ...rest } = others;
   const paid = asset === null || amount === null || fee === null ? null : { asset, amount, fee };
-  return { paymentId, referenceId, txHash, paid, ...rest };
+  return { paymentId, refundId, referenceId, txHash, paid, ...rest };
 }

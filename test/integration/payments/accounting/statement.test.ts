@@ -86,7 +86,7 @@ test("a statement lists every payment, fee, payout and refund, and its balances 
   ]);
   expect(await read(2)).toMatchObject([
     { kind: "opening", balance: 4_950_000n },
-    { kind: "refund", paymentId: two, change: -1_000_000n, txHash: null },
+    { kind: "refund", paymentId: two, refundId, change: -1_000_000n, txHash: null },
     { kind: "closing", balance: 3_950_000n },
   ]);
   expect((await read(0, 2)).map(({ kind }) => kind)).toEqual([
@@ -202,6 +202,7 @@ test("a CSV statement has a line for each change and no cell that a spreadsheet 
     at: new Date(0),
     kind: "payment" as const,
     paymentId: "pay_1",
+    refundId: null,
     referenceId: '=1+1,"x"',
     description: "@SUM(A1)",
     metadata: { order: "7" },
@@ -214,9 +215,11 @@ test("a CSV statement has a line for each change and no cell that a spreadsheet 
     txHash: "0x1",
   };
   const head = `mrch_1,a,6,1970-01-01T00:00:00.000Z,payment,pay_1,"'=1+1,""x""",'@SUM(A1),"{""order"":""7""}"`;
-  expect(toCsvLine(line, { decimals: 6, paidDecimals: null })).toBe(`${head},5,1,-4,-4,,0x1,,,,`);
+  expect(toCsvLine(line, { decimals: 6, paidDecimals: null })).toBe(`${head},5,1,-4,-4,,0x1,,,,,`);
   const converted = { ...line, gross: null, fee: null, paid: { asset: "b", amount: 700n, fee: 3n } };
-  expect(toCsvLine(converted, { decimals: 6, paidDecimals: 8 })).toBe(`${head},,,-4,-4,,0x1,b,8,700,3`);
+  expect(toCsvLine(converted, { decimals: 6, paidDecimals: 8 })).toBe(`${head},,,-4,-4,,0x1,b,8,700,3,`);
+  const refunded = { ...line, refundId: "rfnd_1" };
+  expect(toCsvLine(refunded, { decimals: 6, paidDecimals: null })).toBe(`${head},5,1,-4,-4,,0x1,,,,,rfnd_1`);
 });
 
 test("the statement command prints CSV and JSON", async () => {
