@@ -46,18 +46,17 @@ function isClaimable({ wallets, ...args }: ClaimArgs): RawBuilder<unknown> {
 }
 
 /**
- * SQL: the order in which transfers are sent, that of the index `transfer_ready`. Payments that have failed come after all other
- * transfers: a stranger can sign for thousands of accounts and empty these, and each failure takes a simulation and several statements.
+ * SQL: the order in which transfers are sent, that of the index `transfer_ready`. Transfers that have failed come after all others:
+ * a stranger can sign for thousands of accounts and empty these, a merchant's destination can be on the block list of a token, and
+ * each failure takes a simulation and several statements.
  */
 export function claimOrder(transfer: string): RawBuilder<unknown> {
   const column = (name: keyof Row) => sql.ref(`${transfer}.${name}`);
-  return sql`(${column("retries")} > 0 and ${column("purpose")} = 'payment'), ${column("created_at")}, ${column("id")}`;
+  return sql`(${column("retries")} > 0), ${column("created_at")}, ${column("id")}`;
 }
 
-const hasFailed = ({ retries, purpose }: EvmRow<Row>) => retries > 0 && purpose === "payment";
-
 function compareClaims(a: EvmRow<Row>, b: EvmRow<Row>): number {
-  const failed = Number(hasFailed(a)) - Number(hasFailed(b));
+  const failed = Number(a.retries > 0) - Number(b.retries > 0);
   return failed || a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1);
 }
 

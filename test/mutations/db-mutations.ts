@@ -582,8 +582,13 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "transfers that fail keep newer ones out of the batches",
-        find: 'sql`(${column("retries")} > 0 and ${column("purpose")} = \'payment\'), ',
+        find: 'sql`(${column("retries")} > 0), ',
         replace: "sql`",
+      },
+      {
+        name: "payouts that fail keep newer payments out of the batches",
+        find: 'sql`(${column("retries")} > 0), ',
+        replace: 'sql`(${column("retries")} > 0 and ${column("purpose")} = \'payment\'), ',
       },
     ],
   },

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { claimReady, listClaimable } from "../../../../db/queries/claim-transfers.ts";
 import { freeLane, type LaneLease, releaseLane, takeLane, wakeEnoughLanes } from "../../../../db/queries/lanes.ts";
 import { assignTransfers, holdTransfer, unassignTransfers } from "../../../../db/queries/transfers.ts";
-import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
+import { insertLaneRow, insertMerchant, insertSettlementRow, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 
 const { db } = await openTestDb(20);
@@ -30,6 +30,19 @@ async function makeChain(lanes: number, transfers: number) {
       rows.map(({ id }) => id),
     );
   return { chain, lanes: held, ids, claim };
+}
+
+/** Turns transfers of payments into payouts. */
+async function makePayouts(ids: readonly string[]): Promise<void> {
+  const paid = await insertMerchant(db);
+  for (const [index, id] of ids.entries()) {
+    const settlement_id = await insertSettlementRow(db, paid, { number: index + 1 });
+    await db
+      .updateTable("transfer")
+      .set({ purpose: "settlement", payment_id: null, settlement_id })
+      .where("id", "=", id)
+      .execute();
+  }
 }
 
 const readCalls = (ids: readonly string[]) =>
@@ -74,8 +87,12 @@ describe("assigning transfers to a lane", () => {
     expect(await claim(lane, 100, later(2_000))).toEqual(ids.toReversed());
   });
 
-  test("transfers that have failed do not keep a newer transfer out of a batch", async () => {
+  test.each([
+    ["payments", async () => undefined],
+    ["payouts", (ids: readonly string[]) => makePayouts(ids)],
+  ])("%s that have failed do not keep a newer payment out of a batch", async (_what, change) => {
     const { chain, lanes, ids, claim } = await makeChain(1, 9);
+    await change(ids.slice(0, 8));
     const lane = lanes[0]?.id ?? "";
     for (const id of ids.slice(0, 8)) await holdTransfer(db, { id, error: "balance", now });
     const after = later(60_000);
