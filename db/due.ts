@@ -3,14 +3,14 @@ import type { Db, Verification } from "./tables.ts";
 
 /** A due row, with the number of times its job has been enqueued. */
 export type DueRow = { id: string; retry: number };
-/** A due attempt, with the way it is verified. */
-export type DueAttempt = DueRow & { verification: Verification };
+/** A due attempt, with its chain and the way it is verified. */
+export type DueAttempt = DueRow & { chain: string; verification: Verification };
 export type DueTransfer = DueRow & { chain: string; smart_wallet: boolean };
 type DueOf = { payment: DueRow; attempt: DueAttempt };
 
 const returned = {
   payment: sql`id, due_retries as retry`,
-  attempt: sql`id, due_retries as retry, verification`,
+  attempt: sql`id, due_retries as retry, chain, verification`,
 } as const;
 
 type Args = { now: Date; limit: number };

@@ -24,22 +24,26 @@ type JobSpec<D> = {
    * own. Without it, an id is free again as soon as its job has succeeded.
    */
   onceInMs?: number;
-  /** Merges jobs that are enqueued at the same moment into one, for handlers that take several units of work. */
-  merge?: (all: readonly [D, ...D[]]) => D;
+  /** Merges jobs that are enqueued at the same moment into one for each key, for handlers that take several units of work. */
+  merge?: { keyOf: (data: D) => string; all: (all: readonly [D, ...D[]]) => D };
 };
 
 const trace = z.string().max(64);
 /** The API request that caused the job, if any, which log lines use, and the trace, if it is sampled. */
 const withRequest = { requestId: z.string().max(128).optional(), trace: trace.optional() };
+const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[0-9a-f]{32}$`));
-/** Attempts that were confirmed at the same moment, their requests and their sampled traces. The first attempt gives the job its id. */
+/**
+ * Attempts on one chain that were confirmed at the same moment, their requests and their sampled traces. The first attempt gives
+ * the job its id.
+ */
 const attemptRefs = z.object({
+  chain: chainId,
   attemptIds: z.tuple([id("att")], id("att")),
   requestIds: z.array(withRequest.requestId.unwrap()).optional(),
   traces: z.array(trace).optional(),
   ...withRequest,
 });
-const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
 /** `transferId` is the transfer that caused the job. The worker that runs the job relays every ready transfer of the chain. */
 const transferRef = z.object({ chain: chainId, transferId: id("trf"), ...withRequest });
 const paymentRef = z.object({ paymentId: id("pay"), ...withRequest });
@@ -62,14 +66,19 @@ const job = <D>(spec: JobSpec<D>): JobSpec<D> => spec;
 
 type AttemptRefs = z.infer<typeof attemptRefs>;
 
-const mergeAttempts = (all: readonly [AttemptRefs, ...AttemptRefs[]]): AttemptRefs => {
-  const [first, ...others] = all;
-  const traces = all.flatMap((one) => one.trace ?? []);
-  return {
-    attemptIds: [...first.attemptIds, ...others.flatMap(({ attemptIds }) => attemptIds)],
-    requestIds: all.flatMap(({ requestId }) => requestId ?? []),
-    ...(traces.length > 0 ? { traces } : {}),
-  };
+/** A job has attempts of one chain, so that attempts on other chains do not wait for its endpoints. */
+const mergeAttempts = {
+  keyOf: ({ chain }: AttemptRefs) => chain,
+  all: (all: readonly [AttemptRefs, ...AttemptRefs[]]): AttemptRefs => {
+    const [first, ...others] = all;
+    const traces = all.flatMap((one) => one.trace ?? []);
+    return {
+      chain: first.chain,
+      attemptIds: [...first.attemptIds, ...others.flatMap(({ attemptIds }) => attemptIds)],
+      requestIds: all.flatMap(({ requestId }) => requestId ?? []),
+      ...(traces.length > 0 ? { traces } : {}),
+    };
+  },
 };
 
 const jobs = {

@@ -183,9 +183,10 @@ function mergeRequests<N extends QueueName>(name: N, requests: readonly JobReque
   const { merge } = catalog[name];
   if (!merge || requests.length === 1) return [...requests];
   const merged: JobRequest<N>[] = [];
-  for (let from = 0; from < requests.length; from += MAX_MERGED) {
-    const [first, ...others] = requests.slice(from, from + MAX_MERGED).map(({ data }) => data);
-    if (first) merged.push({ data: merge([first, ...others]) });
-  }
+  for (const ofKey of Map.groupBy(requests, ({ data }) => merge.keyOf(data)).values())
+    for (let from = 0; from < ofKey.length; from += MAX_MERGED) {
+      const [first, ...others] = ofKey.slice(from, from + MAX_MERGED).map(({ data }) => data);
+      if (first) merged.push({ data: merge.all([first, ...others]) });
+    }
   return merged;
 }

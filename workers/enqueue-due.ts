@@ -8,6 +8,7 @@ import type { CatchUpDeps } from "../payments/payouts/sign-payout.ts";
 import { writeSettledEventParts } from "../payments/webhooks/settled-events.ts";
 import type { QueueName } from "../queues/catalog.ts";
 import type { JobRequest } from "../queues/enqueue.ts";
+import { chunk } from "../runtime/chunk.ts";
 import { runEach } from "../runtime/run-each.ts";
 
 type SweepDeps = PaymentDeps & CatchUpDeps & { isTransient: (error: unknown) => boolean };
@@ -74,14 +75,22 @@ export async function sweep(deps: SweepDeps): Promise<void> {
   deps.metrics.sweepLastRun.set(began.getTime() / 1000);
 }
 
+/** Attempts in one job. They are verified in batches of this size. */
+const ATTEMPTS_OF_JOB = 100;
+
+/** Enqueues due attempts, as few jobs as possible: while a chain hangs, each of its jobs waits for many seconds. */
 async function enqueueAttempts(deps: SweepDeps): Promise<void> {
   const due = Map.groupBy(await takeDueWork(deps, "attempts"), verifyQueueOf);
-  for (const queue of ["verify-signature", "verify-contract-wallet"] as const)
-    await enqueueFound(
-      deps,
-      queue,
-      (due.get(queue) ?? []).map(({ id, retry }) => ({ data: { attemptIds: [id] }, retry })),
+  for (const queue of ["verify-signature", "verify-contract-wallet"] as const) {
+    const attempts = due.get(queue) ?? [];
+    const jobs = [...Map.groupBy(attempts, ({ chain }) => chain)].flatMap(([chain, waiting]) =>
+      chunk(waiting, ATTEMPTS_OF_JOB).flatMap(([first, ...others]): JobRequest<typeof queue>[] =>
+        first ? [{ data: { chain, attemptIds: [first.id, ...others.map(({ id }) => id)] }, retry: first.retry }] : [],
+      ),
     );
+    await deps.enqueue(queue, jobs);
+    countFound(deps, queue, attempts.length);
+  }
 }
 
 async function enqueueTransfers(deps: SweepDeps): Promise<void> {

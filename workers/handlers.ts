@@ -14,10 +14,12 @@ import { runOperatorRequests } from "../payments/operators/run-requests.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
 import { moveExcess } from "../payments/payouts/move-excess.ts";
 import { type DeliveryDeps, deliverDue } from "../payments/webhooks/deliver-events.ts";
+import type { JobData } from "../queues/catalog.ts";
 import type { Handlers, JobResult } from "../queues/consume.ts";
 import { runEach } from "../runtime/run-each.ts";
 import type { TransferDeps } from "../transfers/transfer-deps.ts";
 import type { Verifier } from "../transfers/verifier.ts";
+import { createChainShares } from "./chain-shares.ts";
 import { enqueueHistoryReads, enqueueMovesOfExcess, enqueueReconciliations, sweep } from "./enqueue-due.ts";
 
 /** What the handlers pass to the modules that they call. */
@@ -67,18 +69,24 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   const watch = createWatch(deps);
   const history = createHistoryReader(deps);
   const verify = createVerify(deps);
+  const runInShare = createChainShares();
   /** True while a chain has not started. The sweep enqueues its jobs again. */
   const mustWait = (chain: string) => deps.chains.has(chain) && !deps.startedChains.has(chain);
 
   /** Verifies attempts. An attempt whose payer is a contract goes to a queue of its own, so that plain keys do not wait. */
-  const verifyAll = async (attemptIds: readonly string[]): Promise<JobResult> => {
-    const ends = await Promise.allSettled(
-      attemptIds.map(async (id) => {
-        if ((await verify(id)) === "by code")
-          await deps.enqueue("verify-contract-wallet", [{ data: { attemptIds: [id] } }]);
-      }),
-    );
-    for (const end of ends) if (end.status === "rejected") throw end.reason;
+  const verifyAll = async (
+    queue: "verify-signature" | "verify-contract-wallet",
+    { chain, attemptIds }: JobData<typeof queue>,
+  ): Promise<JobResult> => {
+    await runInShare({ queue, chain }, async () => {
+      const ends = await Promise.allSettled(
+        attemptIds.map(async (id) => {
+          if ((await verify(id)) === "by code")
+            await deps.enqueue("verify-contract-wallet", [{ data: { chain, attemptIds: [id] } }]);
+        }),
+      );
+      for (const end of ends) if (end.status === "rejected") throw end.reason;
+    });
     return done;
   };
 
@@ -122,8 +130,8 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     );
 
   return {
-    "verify-signature": ({ attemptIds }) => verifyAll(attemptIds),
-    "verify-contract-wallet": ({ attemptIds }) => verifyAll(attemptIds),
+    "verify-signature": (data) => verifyAll("verify-signature", data),
+    "verify-contract-wallet": (data) => verifyAll("verify-contract-wallet", data),
     "relay-transfers": send("lanes"),
     "relay-contract-wallet": send("wallet lane"),
     "submit-solana": send("relayers"),

@@ -9,11 +9,12 @@ import { listPaymentsOfAttempts, type PaymentRow } from "./payments.ts";
 export type AttemptRow = Selectable<Tables["attempt"]>;
 
 /** An attempt without the wallet's results, which may be long. */
-export type AttemptHead = Omit<AttemptRow, "results" | "digest" | "chain" | "merchant_id" | "traceparent">;
+export type AttemptHead = Omit<AttemptRow, "results" | "digest" | "merchant_id" | "traceparent">;
 const head = [
   "id",
   "payment_id",
   "option_id",
+  "chain",
   "verification",
   "state",
   "refusal",

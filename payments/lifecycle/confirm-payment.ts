@@ -172,7 +172,9 @@ async function createAttempt(
     return { ...refuse("rate_limited", message), retryAfterSeconds };
   }
   const batching = { ended: args.ended, others: arrive() };
-  await deps.enqueue(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] }, ...batching }]);
+  await deps.enqueue(verifyQueueOf(attempt), [
+    { data: { chain: option.chain, attemptIds: [attempt.id] }, ...batching },
+  ]);
   return done({ attemptId: attempt.id });
 }
 
@@ -280,7 +282,7 @@ async function resume(
     }),
   );
   if (moved.length > 0)
-    await deps.enqueue(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] }, retry: retry }]);
+    await deps.enqueue(verifyQueueOf(attempt), [{ data: { chain: attempt.chain, attemptIds: [attempt.id] }, retry }]);
   return waiting;
 }
 

@@ -18,6 +18,9 @@ const BATCH_SIZE = 100;
  * again, and it is then verified as such. It throws the chain's error when the chain cannot be read; the attempt then
  * waits. Attempts that arrive during a batch form the next batch of their group; groups do not wait for each other. An
  * attempt whose payment or payer another transaction has locked fails alone, with the database's error.
+ *
+ * A call for an attempt that is in progress returns `done` at once: while a chain hangs, the sweep enqueues its attempts again
+ * and again, and the jobs would wait together.
  */
 export function createVerify(
   deps: VerifyDeps & { isTransient: (cause: unknown) => boolean; withoutRequestContext: <T>(work: () => T) => T },
@@ -35,15 +38,13 @@ export function createVerify(
   const createVerifier = (isWallet: boolean) =>
     batchCalls(
       async (group: AttemptWithContext[]) => {
-        // Two jobs of one attempt may meet in a batch: its first job and the sweep's.
-        const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
-        const verify = () => traceVerification([...once.values()], (batch) => verifyBatch(deps, batch));
+        const verify = () => traceVerification(group, (batch) => verifyBatch(deps, batch));
         const results = await deps.withoutRequestContext(verify);
         return group.map(({ attempt }) => results.get(attempt.id) ?? {});
       },
       isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : shared,
     );
-  return async (attemptId) => {
+  const verifyOne = async (attemptId: string) => {
     const whole = await find(attemptId);
     if (!whole) return "done";
     const group = groupOf(whole);
@@ -52,6 +53,12 @@ export function createVerify(
     const result = await verify(whole);
     if ("error" in result) throw result.error;
     return result.byCode ? "by code" : "done";
+  };
+  const inProgress = new Set<string>();
+  return async (attemptId) => {
+    if (inProgress.has(attemptId)) return "done";
+    inProgress.add(attemptId);
+    return verifyOne(attemptId).finally(() => inProgress.delete(attemptId));
   };
 }
 

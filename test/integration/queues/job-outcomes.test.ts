@@ -8,6 +8,7 @@ import { waitFor } from "../../support/wait-for.ts";
 
 const done: JobResult = { done: true };
 const within = { within: 20_000 };
+const chain = "eip155:1";
 const isEmpty = async (queues: Awaited<ReturnType<typeof openQueues>>) =>
   (await queues.count("expire-payment")).all === 0;
 
@@ -194,9 +195,11 @@ test("delayed work does not run before its time", async () => {
 test("confirms that are enqueued at the same moment share one job, and jobs of the sweep stay separate", async () => {
   const { queues } = await opened();
   const [one, two, three] = [newId("att", new Date()), newId("att", new Date()), newId("att", new Date())];
-  await Promise.all([one, two].map((id) => queues.enqueue("verify-signature", [{ data: { attemptIds: [id] } }])));
-  await queues.enqueue("verify-signature", [{ data: { attemptIds: [three] } }]);
-  await queues.enqueue("verify-signature", [{ data: { attemptIds: [two] }, retry: 1 }]);
+  await Promise.all(
+    [one, two].map((id) => queues.enqueue("verify-signature", [{ data: { chain, attemptIds: [id] } }])),
+  );
+  await queues.enqueue("verify-signature", [{ data: { chain, attemptIds: [three] } }]);
+  await queues.enqueue("verify-signature", [{ data: { chain, attemptIds: [two] }, retry: 1 }]);
   const served: string[][] = [];
   queues.serve("verify-signature", async ({ attemptIds }) => {
     served.push([...attemptIds]);
@@ -205,6 +208,25 @@ test("confirms that are enqueued at the same moment share one job, and jobs of t
   await waitFor(() => served.length === 3, within);
   expect(served.toSorted((a, b) => b.length - a.length)[0]).toEqual([one, two]);
   expect(served).toEqual(expect.arrayContaining([[three], [two]]));
+});
+
+test("confirms on two chains that are enqueued at the same moment become one job for each chain", async () => {
+  const { queues } = await opened();
+  const ids = Array.from({ length: 4 }, () => newId("att", new Date()));
+  const chains = [chain, "eip155:2"];
+  const data = ids.map((id, index) => ({ chain: chains[index % 2] ?? "", attemptIds: [id] as [string] }));
+  await Promise.all(data.map((one) => queues.enqueue("verify-signature", [{ data: one }])));
+  const served: unknown[] = [];
+  queues.serve("verify-signature", async ({ chain, attemptIds }) => {
+    served.push([chain, ...attemptIds]);
+    return done;
+  });
+  await waitFor(() => served.length === 2, within);
+  const expected = [
+    [chain, ids[0], ids[2]],
+    ["eip155:2", ids[1], ids[3]],
+  ];
+  expect(served).toEqual(expect.arrayContaining(expected));
 });
 
 test("confirms that arrive while a batch is verified share the next job, and an end that is never reported holds nothing", async () => {
@@ -217,7 +239,7 @@ test("confirms that arrive while a batch is verified share the next job, and an 
     newId("att", new Date()),
   ];
   const enqueue = (id: string, ended?: Promise<void>) =>
-    queues.enqueue("verify-signature", [{ data: { attemptIds: [id] }, ended }]);
+    queues.enqueue("verify-signature", [{ data: { chain, attemptIds: [id] }, ended }]);
   const iterate = () => new Promise((resolve) => setImmediate(resolve));
   await withoutTime(async () => {
     await enqueue(first, ended);
@@ -244,7 +266,7 @@ test.each([
   const { queues } = await opened();
   const request = (ended?: Promise<void>) => {
     const attemptIds: [string] = [newId("att", new Date())];
-    return { data: { attemptIds }, ended };
+    return { data: { chain, attemptIds }, ended };
   };
   const added: string[] = [];
   const enqueue = async (name: "verify-signature" | "verify-contract-wallet", times: number, size: number) => {
@@ -264,7 +286,8 @@ test("a confirm whose wait for others fails is enqueued, and so are the confirms
   const others = () => {
     throw new Error("the others are not known");
   };
-  for (const id of [first, second]) await queues.enqueue("verify-signature", [{ data: { attemptIds: [id] }, others }]);
+  for (const id of [first, second])
+    await queues.enqueue("verify-signature", [{ data: { chain, attemptIds: [id] }, others }]);
   expect((await queues.count("verify-signature")).all).toBe(2);
 });
 
@@ -272,7 +295,7 @@ test("a confirm waits for those that are on their way with it, and not for one t
   const { queues } = await opened();
   const [first, second, third] = [newId("att", new Date()), newId("att", new Date()), newId("att", new Date())];
   const enqueue = (id: string, others?: () => Promise<unknown>) =>
-    queues.enqueue("verify-signature", [{ data: { attemptIds: [id] }, others }]);
+    queues.enqueue("verify-signature", [{ data: { chain, attemptIds: [id] }, others }]);
   const arrived = Promise.withResolvers<void>();
   await withoutTime(async () => {
     const waiting = enqueue(first, () => arrived.promise);

@@ -57,7 +57,7 @@ describe("a worker whose clock is far from Postgres'", () => {
     const paid = await fixture.create(100n, { expiresAt: inMs(4 * MINUTE) });
     const unpaid = await fixture.create(100n, { expiresAt: inMs(4 * MINUTE) });
     const attemptId = await fixture.attempt(paid, buyer);
-    await queues.enqueue("verify-signature", [{ data: { attemptIds: [attemptId] } }]);
+    await queues.enqueue("verify-signature", [{ data: { chain: chain.id, attemptIds: [attemptId] } }]);
     await queues.enqueue("expire-payment", [{ data: { paymentId: unpaid } }]);
     await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "sweep" } });
     // Due rows stay on the queues for longer than a worker needs to take them.

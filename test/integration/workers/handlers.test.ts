@@ -1,9 +1,11 @@
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { lockMerchant } from "../../../db/queries/merchants.ts";
 import { newKey } from "../../../local/networks-document.ts";
+import { newId } from "../../../payments/ids.ts";
 import { isTransient } from "../../../payments/is-transient.ts";
 import { addDestinations, changeDestination, listDestinations } from "../../../payments/merchants/destinations.ts";
-import { type JobData, queueNames } from "../../../queues/catalog.ts";
+import { catalog, type JobData, queueNames } from "../../../queues/catalog.ts";
 import { createHandlers } from "../../../workers/handlers.ts";
 import { fundBuyer, startChain } from "../../support/evm-chain.ts";
 import { execute } from "../../support/execute-sql.ts";
@@ -34,7 +36,7 @@ const readAllRows = async () => {
 test("every job of a finished payment, run again in any order, changes nothing and moves no money", async () => {
   const paymentId = await fixture.create();
   const attemptId = await fixture.attempt(paymentId, await fundBuyer(chain));
-  await run("verify-signature", { attemptIds: [attemptId] });
+  await run("verify-signature", { chain: chain.id, attemptIds: [attemptId] });
   const [transfer] = await fixture.transfers();
   const relay = { chain: chain.id, transferId: transfer?.id ?? "" };
   await run("relay-transfers", relay);
@@ -51,7 +53,7 @@ test("every job of a finished payment, run again in any order, changes nothing a
   const jobs: [keyof typeof handlers, unknown][] = [
     ["settle", { settlementIds }],
     ["expire-payment", { paymentId }],
-    ["verify-signature", { attemptIds: [attemptId] }],
+    ["verify-signature", { chain: chain.id, attemptIds: [attemptId] }],
     ["relay-transfers", relay],
     ["watch-chain", { chain: chain.id, block: 1 }],
     ["sweep", { at: 1 }],
@@ -77,10 +79,10 @@ test("a payer that delegates to code is verified and relayed by the queues of co
   const attemptId = await fixture.attempt(paymentId, buyer);
   await delegate(chain, buyer, "Delegate");
   fixture.enqueued.length = 0;
-  await run("verify-signature", { attemptIds: [attemptId] });
+  await run("verify-signature", { chain: chain.id, attemptIds: [attemptId] });
   expect(await fixture.verificationResult(attemptId)).toBe("waiting");
   expect(fixture.enqueued.map(({ queue }) => queue)).toEqual(["verify-contract-wallet"]);
-  await run("verify-contract-wallet", { attemptIds: [attemptId] });
+  await run("verify-contract-wallet", { chain: chain.id, attemptIds: [attemptId] });
   expect(await fixture.verificationResult(attemptId)).toBe("verified");
   expect(fixture.enqueued.at(-1)?.queue).toBe("relay-contract-wallet");
   const [transfer] = (await fixture.transfers()).filter((row) => row.payment_id === paymentId);
@@ -107,12 +109,53 @@ test("the sweep enqueues due work on the queue that verifies or relays it", asyn
     expect(queues).toContain(queue);
   expect(queues).not.toContain("relay-transfers");
   const found = own.enqueued.find(({ queue }) => queue === "verify-contract-wallet");
-  expect(found?.job.data).toEqual({ attemptIds: [garbage] });
+  expect(found?.job.data).toEqual({ chain: chain.id, attemptIds: [garbage] });
+});
+
+test("the sweep enqueues one job for a hundred due attempts of a chain", async () => {
+  const own = await makeMerchantFixture(chain);
+  const attempt = await own.attempt(await own.create(), await fundBuyer(chain));
+  const others = Array.from({ length: 120 }, () => newId("att", new Date()));
+  for (const [index, id] of others.entries())
+    await sql`
+      insert into attempt (id, payment_id, option_id, chain, merchant_id, digest, results, state, created_at, due_at, verification)
+      select ${id}, payment_id, option_id, ${index < 110 ? chain.id : "eip155:31338"}, merchant_id, ${Buffer.alloc(32, index)}, results,
+        state, created_at, due_at, verification from attempt where id = ${attempt}`.execute(own.db);
+  own.enqueued.length = 0;
+  own.clock.advance(10_000);
+  await createHandlers({ ...own.deps, isTransient }).sweep({ at: 1 }, aborted);
+  const jobs = own.enqueued
+    .filter(({ queue }) => queue === "verify-signature")
+    .map(({ job }) => job.data as JobData<"verify-signature">);
+  const sizes = jobs.map((job) => `${job.chain} ${job.attemptIds.length}`);
+  expect(sizes.toSorted()).toEqual([`${chain.id} 100`, `${chain.id} 11`, "eip155:31338 10"]);
+  expect(new Set(jobs.flatMap(({ attemptIds }) => attemptIds))).toEqual(new Set([attempt, ...others]));
+});
+
+test("jobs of a chain that hangs hold a quarter of the slots, and the jobs of another chain run", async () => {
+  const own = await makeMerchantFixture(chain);
+  const { "verify-signature": verify } = createHandlers({ ...own.deps, isTransient });
+  const ended: string[] = [];
+  const verifyOn = async (chain: string) => {
+    await verify({ chain, attemptIds: [newId("att", new Date())] }, aborted);
+    ended.push(chain);
+  };
+  const slots = catalog["verify-signature"].concurrency;
+  const jobs = await own.db.transaction().execute(async (transaction) => {
+    await sql`lock table attempt`.execute(transaction);
+    const jobs = [...Array<string>(slots).fill(chain.id), "eip155:31338"].map(verifyOn);
+    await new Promise(setImmediate);
+    // The other three quarters have ended at once.
+    expect(ended).toEqual(Array((slots * 3) / 4).fill(chain.id));
+    return jobs;
+  });
+  await Promise.all(jobs);
+  expect(ended).toContain("eip155:31338");
 });
 
 test("jobs about missing rows end without an error", async () => {
   const id = "0".repeat(32);
-  expect(await run("verify-signature", { attemptIds: [`att_${id}`] })).toEqual({ done: true });
+  expect(await run("verify-signature", { chain: chain.id, attemptIds: [`att_${id}`] })).toEqual({ done: true });
   expect(await run("expire-payment", { paymentId: `pay_${id}` })).toEqual({ done: true });
   expect(await run("settle", { settlementIds: [`stl_${id}`] })).toEqual({ done: true });
   expect(await run("relay-transfers", { chain: chain.id, transferId: `trf_${id}` })).toEqual({ done: true });

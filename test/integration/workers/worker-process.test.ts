@@ -29,7 +29,7 @@ async function makeWorkerSetup() {
   const attempt = async () => {
     const paymentId = await fixture.create();
     const attemptId = await fixture.attempt(paymentId, await fundBuyer(chain));
-    await queues.enqueue("verify-signature", [{ data: { attemptIds: [attemptId] } }]);
+    await queues.enqueue("verify-signature", [{ data: { chain: chain.id, attemptIds: [attemptId] } }]);
     return { paymentId, attemptId };
   };
   /** Delays verification, and nothing else, at the chain. */

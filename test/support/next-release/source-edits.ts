@@ -31,20 +31,20 @@ export const sourceEdits: readonly SourceEdit[] = [
   },
   {
     file: "queues/catalog.ts",
-    find: "    attemptIds: [...first.attemptIds,",
-    replace: "    confirmedBy: first.confirmedBy,\n    attemptIds: [...first.attemptIds,",
+    find: "      attemptIds: [...first.attemptIds,",
+    replace: "      confirmedBy: first.confirmedBy,\n      attemptIds: [...first.attemptIds,",
   },
   {
     file: "payments/lifecycle/confirm-payment.ts",
-    find: "{ attemptIds: [attempt.id] }, ...batching",
-    replace: '{ attemptIds: [attempt.id], confirmedBy: "wallet" }, ...batching',
+    find: "attemptIds: [attempt.id] }, ...batching",
+    replace: 'attemptIds: [attempt.id], confirmedBy: "wallet" }, ...batching',
   },
   {
     file: "workers/handlers.ts",
-    find: '"verify-signature": ({ attemptIds }) => verifyAll(attemptIds),',
-    replace: `"verify-signature": async ({ attemptIds, confirmedBy }) => {
-      if (confirmedBy !== undefined) await insertAttemptOrigins(deps.db, attemptIds, confirmedBy);
-      return verifyAll(attemptIds);
+    find: '"verify-signature": (data) => verifyAll("verify-signature", data),',
+    replace: `"verify-signature": async ({ confirmedBy, ...data }) => {
+      if (confirmedBy !== undefined) await insertAttemptOrigins(deps.db, data.attemptIds, confirmedBy);
+      return verifyAll("verify-signature", data);
     },`,
   },
   {

@@ -3,8 +3,8 @@ import { catalog, isQueueName, jobId, type QueueName, queueNames } from "../../.
 
 const hex = "0123456789abcdef".repeat(2);
 const good: Record<QueueName, object> = {
-  "verify-signature": { attemptIds: [`att_${hex}`] },
-  "verify-contract-wallet": { attemptIds: [`att_${hex}`] },
+  "verify-signature": { chain: "eip155:1", attemptIds: [`att_${hex}`] },
+  "verify-contract-wallet": { chain: "eip155:1", attemptIds: [`att_${hex}`] },
   "relay-transfers": { chain: "eip155:1", transferId: `trf_${hex}` },
   "relay-contract-wallet": { chain: "eip155:1", transferId: `trf_${hex}` },
   "submit-solana": { chain: "eip155:1", transferId: `trf_${hex}` },
@@ -66,12 +66,20 @@ test.each([
   { attemptIds: [7] },
   { attemptIds: [] },
 ])("%o is not valid data of a verify-signature job", (data) => {
-  expect(catalog["verify-signature"].data.safeParse(data).success).toBe(false);
+  expect(catalog["verify-signature"].data.safeParse({ chain: "eip155:1", ...data }).success).toBe(false);
 });
 
 test("jobs of simultaneous confirms merge into one job that lists all their request ids", () => {
   const [one, two] = [`att_${hex}`, `att_${"f".repeat(32)}`] as const;
-  expect(catalog["verify-signature"].merge?.([{ attemptIds: [one], requestId: "a" }, { attemptIds: [two] }])).toEqual({
+  const chain = "eip155:1";
+  const merge = catalog["verify-signature"].merge?.all;
+  expect(
+    merge?.([
+      { chain, attemptIds: [one], requestId: "a" },
+      { chain, attemptIds: [two] },
+    ]),
+  ).toEqual({
+    chain,
     attemptIds: [one, two],
     requestIds: ["a"],
   });

@@ -7,6 +7,7 @@ import { fundBuyer, fundBuyers, sendUsdc, startChain } from "../../../support/ev
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { confirmAsContractWallet, deployPriceBurner } from "../../../support/gas-burners.ts";
 import { makeMerchantFixture, signOption, unwrap } from "../../../support/merchant-fixture.ts";
+import { transientError } from "../../../support/test-queues.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 /** Locks rows by a statement in another session until the returned function is called. */
@@ -43,6 +44,29 @@ test.each([
   await release();
   await verify(locked);
   expect(await fixture.verificationResult(locked)).toBe("verified");
+});
+
+test("a second call for an attempt that is being verified returns at once, and a call after an error verifies it again", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const attempt = await fixture.attempt(await fixture.create(), await fundBuyer(chain));
+  const { verifier } = fixture.deps;
+  const hanging = Promise.withResolvers<never>();
+  let calls = 0;
+  const verify = createVerify({
+    ...fixture.deps,
+    isTransient,
+    verifier: { ...verifier, verify: (...args) => (calls++ === 0 ? hanging.promise : verifier.verify(...args)) },
+  });
+  const first = verify(attempt);
+  await waitFor(() => calls === 1, { within: 10_000, what: "the verifier" });
+  expect(await verify(attempt)).toBe("done");
+  expect(await fixture.verificationResult(attempt)).toBe("waiting");
+  const failed = expect(first).rejects.toThrow("does not answer");
+  hanging.reject(transientError());
+  await failed;
+  await verify(attempt);
+  expect(await fixture.verificationResult(attempt)).toBe("verified");
 });
 
 test("a database that answers no statement in time fails a batch once, and not again for each of its attempts", async () => {

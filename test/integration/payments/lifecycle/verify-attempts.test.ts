@@ -20,6 +20,7 @@ describe("attempts", () => {
     const attempt = await fixture.attempt(id, buyer);
     expect(await fixture.verificationResult(attempt)).toBe("waiting");
     expect(fixture.enqueued.filter(({ queue }) => queue === "verify-signature").at(-1)?.job.data).toEqual({
+      chain: chain.id,
       attemptIds: [attempt],
     });
     await fixture.verify(attempt);
