@@ -24,8 +24,8 @@ type RelayQueue = (typeof queues)[Sender];
 /**
  * Creates the function by which a sender sends its ready transfers on a chain. Senders run separately, so that transfers of
  * contract wallets delay no others. A run belongs to the trace of none. Runs of lanes overlap, each with a lane of its own, so
- * that one process uses several lanes while endpoints are slow; other calls made during a run share the next run. The function
- * returns `more` when work is left for another call.
+ * that one process uses several lanes while endpoints are slow; other calls made during a run share the next run, for which one
+ * of them waits. The function returns `more` when work is left for another call.
  */
 export function createSend(
   deps: TransferDeps & PaymentDeps,
@@ -33,7 +33,7 @@ export function createSend(
 ): (chain: string) => Promise<"idle" | "more"> {
   const run = (chain: string) =>
     outsideTraces(() => getTransferDriver(getChain(deps.chains, chain)).send(deps, sender, createSendHandlers(deps)));
-  return sender === "lanes" ? run : singleFlight(run);
+  return sender === "lanes" ? run : singleFlight(run, "idle");
 }
 
 /** Creates the handlers that book findings made before a send, for payments, settlements and refunds. */

@@ -23,11 +23,14 @@ export function createWatch(
 
 /**
  * Creates the function that continues to read the treasury's history where it is read separately. Calls made during a run
- * share the next run.
+ * share the next run, for which one of them waits.
  */
 export function createHistoryReader(deps: PaymentDeps & TransferDeps): (chain: string) => Promise<"idle" | "more"> {
   const handlers = createBookingHandlers(deps);
-  return singleFlight(async (chain) => getTransferDriver(getChain(deps.chains, chain)).readHistory(deps, handlers));
+  return singleFlight(
+    async (chain) => getTransferDriver(getChain(deps.chains, chain)).readHistory(deps, handlers),
+    "idle",
+  );
 }
 
 /** Lists the chains on which the treasury's history is read separately from the watcher's passes. */
