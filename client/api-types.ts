@@ -177,8 +177,8 @@ export type Payment = {
   } | null;
 };
 
-/** An empty object; the body may also be left out. */
-export type EmptyRequest = Record<string, never>;
+/** No member is read; the body may also be left out. */
+export type CancelPaymentRequest = Record<string, never>;
 
 /** A cancelled payment. */
 export type CancelPaymentResponse = {
@@ -235,6 +235,9 @@ export type ListRefundsResponse = {
   /** The cursor of the next page; null on the last page. */
   readonly nextCursor: string | null;
 };
+
+/** An empty object; the body may also be left out. */
+export type EmptyRequest = Record<string, never>;
 
 export type ListedPayment = {
   readonly paymentId: string;
@@ -1132,9 +1135,6 @@ export type GatewayConfirmPaymentRequest = {
   /** Accepted and ignored. */
   readonly excludeFromRelayer?: unknown;
 };
-
-/** No member is read; the body may also be left out. */
-export type GatewayCancelPaymentRequest = Record<string, never>;
 
 export type ListPaymentsQuery = {
   /** The nextCursor of the page before; leave it out for the first page. */

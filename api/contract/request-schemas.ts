@@ -35,7 +35,7 @@ const asset = /^caip19\/[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}\/[-a-z0-9]{3,8}:[-.%a
 
 /** An amount in minor units (specification, 2.3). The ledger holds 78 digits at most. */
 export const amount = z
-  .strictObject({
+  .object({
     unit: z
       .string()
       .max(256, "expected at most 256 characters")
@@ -89,7 +89,10 @@ export const flag = z
 /** A member that clients send and the service ignores; the OpenAPI description says so. */
 export const ignored = z.unknown().optional().meta({ description: "Accepted and ignored." });
 
-/** An optional body whose members are ignored, as of every call of a wallet. */
+/** The query of a call without parameters, whose unknown parameters are ignored: that of wallets, and of terminals. */
+export const ignoredQuery = z.object({});
+
+/** An optional body whose members are ignored: that of wallets, and of terminals. */
 export const ignoredBody = z
   .object({}, "expected an object or nothing")
   .meta({ description: "No member is read; the body may also be left out." })

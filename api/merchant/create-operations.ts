@@ -6,7 +6,7 @@ import type { PaymentView } from "../../payments/views.ts";
 import { isStorable } from "../../runtime/clean-text.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { defineOperation, type Operation } from "../contract/operation.ts";
-import { amount, optional, referenceId, unixSeconds } from "../contract/request-schemas.ts";
+import { amount, ignoredQuery, optional, referenceId, unixSeconds } from "../contract/request-schemas.ts";
 import { createdResponse } from "../contract/response-schemas.ts";
 import { toCreatedResponse } from "../contract/responses.ts";
 import { description, metadata } from "./metadata-schemas.ts";
@@ -20,7 +20,8 @@ const checkout = z.object({ successUrl: webUrl, errorUrl: webUrl });
 /** Stands for a checkout that is missing a URL or has an invalid one. */
 const UNUSABLE_CHECKOUT: z.output<typeof checkout> = { successUrl: "", errorUrl: "" };
 
-const body = z.strictObject({
+// Unknown members are ignored: terminals and shops use published clients, which may send more than this service knows.
+const body = z.object({
   referenceId: optional(referenceId),
   description: optional(description),
   metadata: optional(metadata),
@@ -70,6 +71,7 @@ const define = (path: Operation["path"], name: string) =>
     idempotency: "optional",
     response: createdResponse,
     refusals: ["merchant_not_found", "forbidden", "chain_unavailable"],
+    query: ignoredQuery,
     body,
     prepare: (deps, { caller, merchant, body }) =>
       checkPayment(deps, { caller, merchantId: merchant.merchantId, ...readTerms(deps, body) }),

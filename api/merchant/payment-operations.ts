@@ -4,7 +4,7 @@ import { cancelPayment } from "../../payments/lifecycle/cancel-payment.ts";
 import { findPaymentDetail } from "../../payments/lifecycle/read-payment.ts";
 import { simulatePayment } from "../../payments/lifecycle/simulate-payment.ts";
 import { defineOperation } from "../contract/operation.ts";
-import { noBody, paymentId } from "../contract/request-schemas.ts";
+import { ignoredBody, ignoredQuery, paymentId } from "../contract/request-schemas.ts";
 import { cancelledResponse, statusResponse } from "../contract/response-schemas.ts";
 import { toCancelledResponse, toPaymentResponse, toStatusResponse } from "../contract/responses.ts";
 import { queryPayment } from "../http/auth.ts";
@@ -40,7 +40,8 @@ const cancel = defineOperation({
   scope: "payments:write",
   success: 200,
   params,
-  body: noBody,
+  query: ignoredQuery,
+  body: ignoredBody,
   response: cancelledResponse,
   refusals: ["payment_not_found", "invalid_state"],
   async handle(deps, call) {

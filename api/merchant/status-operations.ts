@@ -20,7 +20,7 @@ const define = (path: Operation["path"], name: string) =>
     response: statusResponse,
     refusals: ["payment_not_found"],
     params: z.object({ id: paymentId }),
-    query: pollQuery.strict(),
+    query: pollQuery,
     async handle(deps, call) {
       const { params, query, hold } = call;
       const paymentQuery = queryPayment(call, params.id);

@@ -36,7 +36,8 @@ import { type Terms, toTerms } from "./terms.ts";
 import { buildDataOf, listWalletActions, offeredActions } from "./wallet-actions.ts";
 
 /**
- * Time after the deadline, or after a price's end and its grace period, besides the finality window, in which an authorization may still be relayed, milliseconds.
+ * Time after the deadline, or after the grace period of a price, besides the finality window, in which an authorization may still be
+ * relayed, milliseconds.
  */
 const GRACE_MS = 10 * 60_000;
 /** Maximum number of accounts on configured chains, which are read from the chains. */

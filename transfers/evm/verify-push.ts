@@ -11,8 +11,8 @@ import type { EvmSigned, VerificationResult, VerifyDeps } from "../verification.
 /**
  * Verifies a transaction that a wallet claims to have sent. The hash is only a hint: the transaction must be from the payer,
  * to the token, with exactly the requested call data, and in a block without having failed. A pending transaction may never
- * be included (a nonce gap, a replacement), so it is not a payment yet. One in a block after the end of its quote is none. Money that is booked as an exception, because it
- * moved too late, pays nothing. Throws ChainError when the chain cannot be read.
+ * be included (a nonce gap, a replacement), so it is not a payment yet. One in a block after the end of its quote is no payment. Money
+ * that is booked as an exception, because it moved too late, pays nothing. Throws ChainError when the chain cannot be read.
  */
 export async function verifyPush(
   deps: Pick<VerifyDeps, "db">,
