@@ -28,6 +28,8 @@ const MAX_DAYS = 31;
 /** The priority of notices, which test events are, and how many may wait for an endpoint before another test event. */
 const NOTICE_PRIORITY = 0;
 const MAX_NOTICES = 10;
+/** When a caller that is refused for now should repeat its call, seconds. */
+const RETRY_AFTER_S = 60;
 const DAY_MS = 24 * 60 * 60_000;
 /** How often and how many times a replay of a period checks whether the transactions that it waits for have ended: for 5 s. */
 const CHECK_MS = 50;
@@ -71,7 +73,7 @@ export async function replayEvents(
   const after = readCursor(args.cursor, "time");
   if (!after.ok) return after;
   if ("since" in which && !(await haveWritersEnded(deps)))
-    return refuse("rate_limited", "events of this moment are still being written; retry later");
+    return refuseForNow("events of this moment are still being written; retry later");
   return replay(deps, args, describeReplay(which), async ({ db }, at) => {
     const refusal = args.actor.kind === "key" && (await refuseLongReplay(db, endpointId, which));
     if (refusal) return refusal;
@@ -104,7 +106,7 @@ async function refuseLongReplay(db: Db, endpointId: string, which: Replay): Prom
 
 async function refuseMorePending(db: Db, endpointId: string): Promise<Refusal | undefined> {
   if ((await countPendingDeliveries(db, { endpointId, limit: MAX_PENDING + 1 })) > MAX_PENDING)
-    return refuse("rate_limited", `more than ${MAX_PENDING} events wait for the webhook endpoint; retry later`);
+    return refuseForNow(`more than ${MAX_PENDING} events wait for the webhook endpoint; retry later`);
   return undefined;
 }
 
@@ -137,6 +139,11 @@ async function replay<T extends JsonObject>(
   });
 }
 
+const refuseForNow = (message: string): Refusal => ({
+  ...refuse("rate_limited", message),
+  retryAfterSeconds: RETRY_AFTER_S,
+});
+
 const disabled = () => refuse("invalid_state", "the webhook endpoint is disabled");
 
 function describeReplay(replay: Replay): JsonObject {
@@ -159,7 +166,7 @@ export async function sendTestEvent(deps: EndpointDeps, args: Caller): Promise<R
     if (flood) return flood;
     const notices = { endpointId: row.id, limit: MAX_NOTICES, priority: NOTICE_PRIORITY };
     if ((await countPendingDeliveries(db, notices)) >= MAX_NOTICES)
-      return refuse("rate_limited", `${MAX_NOTICES} notices wait for the webhook endpoint; retry later`);
+      return refuseForNow(`${MAX_NOTICES} notices wait for the webhook endpoint; retry later`);
     const at = deps.now();
     const eventId = await insertEndpointEvent(db, {
       account_id: row.account_id,

@@ -195,7 +195,11 @@ describe("webhook endpoints over the API", () => {
       expect([refused.status, refused.body["code"]]).toEqual([429, "rate_limited"]);
     }
     const single = await api.post(`/v1/webhook-endpoints/${id}/deliveries/evt_more1/replay`, headers, {});
-    expect([single.status, single.body["code"]]).toEqual([429, "rate_limited"]);
+    expect([single.status, single.body["code"], single.headers.get("retry-after")]).toEqual([
+      429,
+      "rate_limited",
+      "60",
+    ]);
     const deps = { ...api.deps, ...testEncryption() };
     const byOperator = { endpointId: id, actor: testActor, which: { since: new Date(0), until: new Date() } };
     expect(await replayEvents(deps, byOperator)).toMatchObject({ ok: true });
@@ -203,13 +207,14 @@ describe("webhook endpoints over the API", () => {
 
   test("a key sends no further test event while ten notices wait for the endpoint, because notices go before payments", async () => {
     const { id } = await create();
-    const send = async () => (await api.post(`/v1/webhook-endpoints/${id}/test`, headers, {})).status;
+    const send = () => api.post(`/v1/webhook-endpoints/${id}/test`, headers, {});
     const { rows } = await sql<{ count: number }>`
       select count(*)::int as count from webhook_delivery where endpoint_id = ${id} and due_at is not null`.execute(
       api.deps.db,
     );
-    for (let waiting = rows[0]?.count ?? 0; waiting < 10; waiting += 1) expect(await send()).toBe(200);
-    expect(await send()).toBe(429);
+    for (let waiting = rows[0]?.count ?? 0; waiting < 10; waiting += 1) expect((await send()).status).toBe(200);
+    const refused = await send();
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "60"]);
   });
 
   describe("a stolen key", () => {
@@ -255,7 +260,8 @@ describe("webhook endpoints over the API", () => {
       await sql`update webhook_delivery set state = 'delivered', due_at = null where endpoint_id = ${id}`.execute(
         api.deps.db,
       );
-      expect((await api.post(`${path(id)}/test`, headers, {})).body).toMatchObject({ code: "rate_limited" });
+      const refused = await api.post(`${path(id)}/test`, headers, {});
+      expect([refused.body["code"], refused.headers.get("retry-after")]).toEqual(["rate_limited", "3600"]);
       expect((await api.patch(path(id), headers, { payload: "thin" })).status).toBe(200);
       expect(await sendTestEvent(api.deps, { endpointId: id, actor: testActor })).toMatchObject({ ok: true });
     });
