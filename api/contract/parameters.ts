@@ -127,7 +127,7 @@ const idempotencyHeader: Parameter = {
   name: "Idempotency-Key",
   description:
     "A text of your own for each thing to be done, such as a UUID. Repeated requests with the same key are executed once, and get the same response for 24 hours.",
-  schema: { type: "string", minLength: 1, maxLength: 255 },
+  schema: { type: "string", pattern: "^[ -~]{1,255}$" },
   example: "7d9f3c1e-5b2a-4f86-9c0d-1e2f3a4b5c6d",
 };
 const versionHeader: Parameter = {

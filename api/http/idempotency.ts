@@ -26,7 +26,7 @@ export async function runOperation(
   const mayRepeat = operation.idempotency === "optional" && !call.needsKey;
   if (!operation.idempotency || (key === undefined && mayRepeat)) return runOnce(deps, operation, call);
   if (key === undefined) return refuse("params_validation", "Idempotency-Key: the header is missing");
-  if (!/^[!-~]{1,255}$/.test(key))
+  if (!/^[ -~]{1,255}$/.test(key))
     return refuse("params_validation", "Idempotency-Key: expected 1 to 255 printable ASCII characters");
   const { caller, merchantId } = call;
   // The operation's queries refuse the merchant. A stored response of that merchant must not be replayed either.

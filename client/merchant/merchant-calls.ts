@@ -41,9 +41,15 @@ export function createMerchantCalls(send: Send, merchantId: string | undefined):
     change: (method, path, body, options) => call({ method, path, body, repeatable: false }, options),
     repeat: (path, options) => call({ method: "POST", path, repeatable: true }, options),
     create(path, body, { idempotencyKey = randomId(), ...options } = {}) {
-      requireHeaderText("idempotencyKey", idempotencyKey);
+      requireKey(idempotencyKey);
       const headers = { "idempotency-key": idempotencyKey };
       return call({ method: "POST", path, body, headers, repeatable: true }, options);
     },
   };
+}
+
+/** Throws for what the service refuses as a key. It would not see blanks at the ends, so two keys could become one. */
+function requireKey(key: string): void {
+  if (typeof key !== "string" || !/^[ -~]{1,255}$/.test(key) || key.trim() !== key)
+    throw new TypeError("idempotencyKey: expected 1 to 255 printable ASCII characters without blanks at the ends");
 }

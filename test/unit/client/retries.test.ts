@@ -94,7 +94,12 @@ describe("an idempotency key", () => {
     script(json(201, {}));
     await client.payments.create(order, { idempotencyKey: "order-1" });
     expect(keys()).toEqual(["order-1"]);
-    expect(() => client.payments.create(order, { idempotencyKey: "two words" })).toThrow("idempotencyKey");
+    await client.payments.create(order, { idempotencyKey: "order 1" });
+    expect(keys()).toEqual(["order-1", "order 1"]);
+    for (const wrong of [" order", "order ", "", "ordér", "x".repeat(256)])
+      expect(() => client.payments.create(order, { idempotencyKey: wrong })).toThrow(
+        "idempotencyKey: expected 1 to 255 printable ASCII characters without blanks at the ends",
+      );
   });
 
   test("is the caller's own for a part of a refund, because a new one at each run of a job would refund another part", async () => {
