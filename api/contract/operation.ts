@@ -91,6 +91,8 @@ type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends 
    * Error code for a path that does not match `params`, which names nothing that exists; default `payment_not_found`.
    */
   paramsCode?: ErrorCode;
+  /** Message for such a path, of an object that has no error code of its own; default: that of the code. */
+  paramsMessage?: string;
   query?: Q;
   body?: B;
   response: z.ZodType;
@@ -111,6 +113,7 @@ export const invalidInputCode = {
   account: "params_validation",
 } as const;
 
+/** Messages for paths of objects that do not exist, by error code. */
 const notFound: Partial<Record<ErrorCode, string>> = {
   payment_not_found: "no such payment",
   merchant_not_found: "no such merchant",
@@ -152,7 +155,7 @@ export function defineOperation<
   R = undefined,
 >(spec: Spec<A, P, Q, B, R>): Operation {
   const { access, params, query, body, response, paramsCode = "payment_not_found", refusals = [], ...rest } = spec;
-  const { prepare, handle, needsKey, ...description } = rest;
+  const { paramsMessage = notFound[paramsCode], prepare, handle, needsKey, ...description } = rest;
   const { merchantNarrows = false } = description;
   const code = invalidInputCode[access];
   const asked = query ?? noQuery[access];
@@ -165,7 +168,7 @@ export function defineOperation<
     schemas: { ...(params && { params }), ...(asked && { query: asked }), ...(body && { body }), response },
     read(raw) {
       const path = parse(params, raw.params, "path");
-      if (!path.ok) return refuse(paramsCode, notFound[paramsCode] ?? path.message);
+      if (!path.ok) return refuse(paramsCode, paramsMessage ?? path.message);
       const given =
         merchantNarrows && raw.merchantHeader ? { merchantId: raw.merchantHeader, ...Object(raw.query) } : raw.query;
       const search = parse(asked as Q | undefined, given, "query");

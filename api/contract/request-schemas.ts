@@ -18,7 +18,7 @@ export function optional<S extends z.ZodType>(schema: S) {
 }
 
 /** A payment identifier of this service. */
-export const paymentId = z.string().regex(/^pay_[0-9a-f]{32}$/);
+export const paymentId = z.string().regex(/^pay_[0-9a-f]{32}$/, "expected a payment's id");
 
 /** Time that a caller is willing to wait, milliseconds (specification, part 8: int64, minimum 0). Not capped here. */
 export const maxPollMs = z
@@ -63,7 +63,7 @@ export const unixSeconds = z
   .transform((seconds) => new Date(seconds * 1000));
 
 /** A merchant identifier in a path. */
-export const merchantId = z.string().regex(/^mrch_[0-9a-f]{32}$/);
+export const merchantId = z.string().regex(/^mrch_[0-9a-f]{32}$/, "expected a merchant's id");
 
 /** Returns the schema of a list's query, which only merchants send: the cursor of the page and its length. */
 export function listQuery({ maxLimit, defaultLimit }: { maxLimit: number; defaultLimit: number }) {

@@ -49,6 +49,7 @@ const ofChange = {
   success: 200,
   params: z.object({ merchantId, changeId: z.string().regex(/^dchg_[0-9a-f]{32}$/) }),
   paramsCode: "merchant_not_found",
+  paramsMessage: "no such change of a settlement",
   response: settlementChange,
   refusals: ["merchant_not_found", "invalid_state"],
 } as const;

@@ -76,6 +76,7 @@ const get = defineOperation({
   scope: "payments:read",
   success: 200,
   params,
+  paramsMessage: "no such refund",
   response: refundResponse,
   refusals: ["payment_not_found"],
   async handle(deps, call) {
@@ -126,6 +127,7 @@ const withdraw = defineOperation({
   scope: "refunds",
   success: 200,
   params,
+  paramsMessage: "no such refund",
   body: noBody,
   response: refundResponse,
   refusals: ["payment_not_found", "invalid_state"],

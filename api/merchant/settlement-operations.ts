@@ -73,6 +73,7 @@ const change = defineOperation({
   success: 200,
   params: ofSettlement,
   paramsCode: "merchant_not_found",
+  paramsMessage: "no such settlement",
   body: z.strictObject({ destination: caip }),
   response: cryptoSettlement,
   refusals: ["merchant_not_found"],
@@ -92,6 +93,7 @@ const remove = defineOperation({
   success: 200,
   params: ofSettlement,
   paramsCode: "merchant_not_found",
+  paramsMessage: "no such settlement",
   response: deletedResponse,
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, params }) {

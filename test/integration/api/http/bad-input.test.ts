@@ -256,6 +256,24 @@ describe("the gateway", () => {
   );
 });
 
+test.each([
+  ["GET", "/v1/refunds/x", "no such refund"],
+  ["PUT", "/v1/merchants/mrch_x/settlements/crypto/crypto_x", "no such settlement"],
+  ["POST", "/v1/merchants/mrch_x/settlements/changes/undefined/reject", "no such change of a settlement"],
+  ["GET", "/v1/payments/x", "no such payment"],
+] as const)("%s %s names the object that does not exist", async (method, path, message) => {
+  expect(await expectRefused(() => api.ask(method, path, { headers: shop.headers }))).toMatchObject({
+    status: 404,
+    message,
+  });
+});
+
+test("an error about an id says whose id is expected, and shows no pattern", async () => {
+  expect(await expectRefused(() => api.get("/v1/refunds?paymentId=x", shop.headers))).toMatchObject({
+    message: "paymentId: expected a payment's id",
+  });
+});
+
 describe("a request that cannot be read", () => {
   const send = (text: string, type = "application/json") =>
     expectRefused(() => api.ask("POST", "/v1/payments", { text, headers: { ...shop.headers, "content-type": type } }));
