@@ -81,10 +81,8 @@ const ofMerchant = defineOperation({
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, merchant: { merchantId }, query }) {
     const args = { ...toArgs(caller, query), merchantId };
-    return toListResponse(
-      deps,
-      await readLagging(deps, (on) => listMerchantPaymentViews(on, args), toFreshness(query)),
-    );
+    const list = () => readLagging(deps, (on) => listMerchantPaymentViews(on, args), toFreshness(query));
+    return toListResponse(deps, await deps.listTurns(caller.accountId, list));
   },
 });
 
@@ -101,7 +99,8 @@ const ofAccount = defineOperation({
   response: paymentListResponse,
   async handle(deps, { caller, query: { merchantId: merchantIds, ...rest } }) {
     const args = { ...toArgs(caller, rest), merchantIds };
-    return toListResponse(deps, await readLagging(deps, (on) => listPaymentViews(on, args), toFreshness(rest)));
+    const list = () => readLagging(deps, (on) => listPaymentViews(on, args), toFreshness(rest));
+    return toListResponse(deps, await deps.listTurns(caller.accountId, list));
   },
 });
 

@@ -1,0 +1,60 @@
+import { type Result, refuse } from "../error-codes.ts";
+
+/** How long a list waits for its turn, milliseconds. A page that shows several lists at the same time gets them all. */
+const WAIT_MS = 3_000;
+/** A list of hundreds of thousands of payments takes some seconds. */
+const RETRY_AFTER_S = 5;
+
+/**
+ * Runs a list of an account when its turn has come, and refuses it with `rate_limited` while too many lists run. A list of
+ * many payments uses a connection for seconds, and creations of payments need the connections too.
+ */
+export type ListTurns = <T>(accountId: string, list: () => Promise<Result<T>>) => Promise<Result<T>>;
+
+/**
+ * Returns the turns of one process: lists use half of its connections to the database, and those of one account a fifth.
+ * @param connections the size of the pool
+ */
+export function createListTurns(connections: number): ListTurns {
+  const ofAll = Math.max(1, Math.floor(connections / 2));
+  const ofAccount = Math.max(1, Math.floor(connections / 5));
+  const running: string[] = [];
+  let waiting: { accountId: string; start: (isStarted: boolean) => void }[] = [];
+
+  const canStart = (accountId: string): boolean =>
+    running.length < ofAll && running.filter((other) => other === accountId).length < ofAccount;
+
+  const awaitTurn = (accountId: string): Promise<boolean> => {
+    const { promise, resolve: start } = Promise.withResolvers<boolean>();
+    const own = { accountId, start };
+    waiting.push(own);
+    const timer = setTimeout(() => {
+      waiting = waiting.filter((one) => one !== own);
+      start(false);
+    }, WAIT_MS);
+    return promise.finally(() => clearTimeout(timer));
+  };
+  const begin = (accountId: string): boolean => {
+    running.push(accountId);
+    return true;
+  };
+  const end = (accountId: string): void => {
+    running.splice(running.indexOf(accountId), 1);
+    const next = waiting.find((one) => canStart(one.accountId));
+    if (!next) return;
+    waiting = waiting.filter((one) => one !== next);
+    next.start(begin(next.accountId));
+  };
+  return async (accountId, list) => {
+    const isStarted = canStart(accountId) ? begin(accountId) : await awaitTurn(accountId);
+    if (!isStarted) {
+      const message = `too many lists of payments are being made; retry in ${RETRY_AFTER_S} s`;
+      return { ...refuse("rate_limited", message), retryAfterSeconds: RETRY_AFTER_S };
+    }
+    try {
+      return await list();
+    } finally {
+      end(accountId);
+    }
+  };
+}

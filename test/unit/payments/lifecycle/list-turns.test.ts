@@ -1,0 +1,67 @@
+import { expect, test, vi } from "vitest";
+import { done } from "../../../../payments/error-codes.ts";
+import { createListTurns } from "../../../../payments/lifecycle/list-turns.ts";
+
+/** Starts lists that run until the test ends them. Ten connections are five lists, two of one account. */
+function open() {
+  const run = createListTurns(10);
+  const begun: { account: string; end(): void }[] = [];
+  const start = (account: string) =>
+    run(account, async () => {
+      const { promise, resolve: end } = Promise.withResolvers<void>();
+      begun.push({ account, end });
+      await promise;
+      return done(account);
+    });
+  return { run, begun, start, accounts: () => begun.map(({ account }) => account) };
+}
+
+/** Lets all pending promise callbacks run. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+test("an account runs two lists at the same time, a third one waits for its turn, and another account's list runs", async () => {
+  const { begun, start, accounts } = open();
+  const lists = [start("a"), start("a"), start("a"), start("b")];
+  expect(accounts()).toEqual(["a", "a", "b"]);
+  begun[0]?.end();
+  await settle();
+  expect(accounts()).toEqual(["a", "a", "b", "a"]);
+  for (const { end } of begun) end();
+  expect((await Promise.all(lists)).map(({ ok }) => ok)).toEqual([true, true, true, true]);
+});
+
+test("lists of all accounts use half of the connections, and the list that has waited longest has the next turn", async () => {
+  const { begun, start, accounts } = open();
+  const lists = ["a", "b", "c", "d", "e", "f", "g"].map(start);
+  expect(accounts()).toEqual(["a", "b", "c", "d", "e"]);
+  begun[3]?.end();
+  await settle();
+  expect(accounts().at(-1)).toBe("f");
+  for (const { end } of begun) end();
+  await settle();
+  begun.at(-1)?.end();
+  await Promise.all(lists);
+  expect(accounts()).toHaveLength(7);
+});
+
+test("a list whose turn does not come is refused with the time of the next try, and does not run later", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const { begun, start } = open();
+    const lists = [start("a"), start("a")];
+    const third = start("a");
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(await third).toMatchObject({ ok: false, code: "rate_limited", retryAfterSeconds: 5 });
+    for (const { end } of begun) end();
+    await Promise.all(lists);
+    expect(begun).toHaveLength(2);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a list that fails ends its turn", async () => {
+  const { run } = open();
+  const fail = () => run("a", () => Promise.reject(new Error("the database does not answer")));
+  for (let list = 0; list < 12; list += 1) await expect(fail()).rejects.toThrow("does not answer");
+});
