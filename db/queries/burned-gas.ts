@@ -2,6 +2,7 @@ import { type Insertable, type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
 import { readEvmRow } from "../chain-families.ts";
 import type { Db, Tables } from "../tables.ts";
+import { isBookable } from "./failed-bookings.ts";
 import type { EvmTransferRow } from "./transfers.ts";
 
 /** Records the gas of included transactions that moved no money for a transfer. Keeps rows that exist. */
@@ -101,7 +102,7 @@ export async function listUnrelayable(
       and (t.payer = any(${args.barred}) or t.id in (
         select transfer_id from burned_gas where chain = ${args.chain}
         group by transfer_id having count(*) >= ${args.inclusions}))
-      and ${nothingInFlight("t")}
+      and ${nothingInFlight("t")} and ${isBookable("ended", { chain: "t.chain", subject: sql.ref("t.id") })}
     order by t.created_at limit ${args.limit}`.execute(db);
   return rows.map(readEvmRow);
 }
