@@ -199,15 +199,22 @@ async function confirmRest(
   const shallow = new Set<string>(
     tracked.filter(({ status }) => !status || !isConfirmed(chain, status)).map(({ row }) => row.hash),
   );
-  const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK });
-  const deep = found.filter((transfer) => !shallow.has(transfer.tx_hash));
-  const agreed = await keepAgreedMovements(deps, chain, deep, (transfer) => ({
-    hash: transfer.tx_hash,
-    slot: transfer.block_number,
-    isOurs: false,
-    token: chain.tokens.get(transfer.asset)?.token ?? "",
-    amount: transfer.observed_amount,
-    receiver: transfer.receiver,
-  }));
-  await confirmChunk(deps, chain, agreed, { final: slot, book: handlers.confirmed });
+  // Transfers that wait for an endpoint must not keep later ones waiting.
+  const held: string[] = [];
+  for (let full = true; full; ) {
+    const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK, except: held });
+    const deep = found.filter((transfer) => !shallow.has(transfer.tx_hash));
+    const agreed = await keepAgreedMovements(deps, chain, deep, (transfer) => ({
+      hash: transfer.tx_hash,
+      slot: transfer.block_number,
+      isOurs: false,
+      token: chain.tokens.get(transfer.asset)?.token ?? "",
+      amount: transfer.observed_amount,
+      receiver: transfer.receiver,
+    }));
+    const ids = new Set(agreed.map(({ id }) => id));
+    held.push(...found.flatMap(({ id }) => (ids.has(id) ? [] : [id])));
+    await confirmChunk(deps, chain, agreed, { final: slot, book: handlers.confirmed });
+    full = found.length === CHUNK;
+  }
 }

@@ -1,4 +1,6 @@
+import { type Kysely, sql } from "kysely";
 import { afterEach, expect, test } from "vitest";
+import type { Tables } from "../../../../db/tables.ts";
 import { newSolanaKey } from "../../../../local/solana-client.ts";
 import { fundTokens } from "../../../../local/spl-tokens.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
@@ -133,6 +135,63 @@ test("an unavailable endpoint delays no small payment, and a large one waits unt
   expect(values[0]?.value).toBeGreaterThan(0);
   away.refuse(false);
   await fixture.watchUntil(async () => (await stateOf(large)) === "succeeded");
+});
+
+/** Copies a row with these changes, as a superuser: triggers and foreign keys do not apply. */
+async function copyRow(
+  db: Kysely<Tables>,
+  table: "payment" | "transfer" | "observation",
+  of: string,
+  changes: Record<string, unknown>,
+) {
+  await db.transaction().execute(async (own) => {
+    await sql`set local session_replication_role = replica`.execute(own);
+    const { rows } = await sql<{ name: string }>`
+      select column_name as name from information_schema.columns
+      where table_name = ${table} and table_schema = 'public' and is_generated = 'NEVER'`.execute(own);
+    const values = rows.map(({ name }) => (name in changes ? sql`${changes[name]}` : sql.ref(name)));
+    const key = table === "observation" ? "transfer_id" : "id";
+    await sql`
+      insert into ${sql.table(table)} (${sql.join(rows.map(({ name }) => sql.ref(name)))})
+      select ${sql.join(values)} from ${sql.table(table)} where ${sql.ref(key)} = ${of}`.execute(own);
+  });
+}
+
+test("a hundred transfers that wait for an endpoint keep no later one waiting", async () => {
+  const { away, fixture, accept, stateOf } = await startTwoEndpoints();
+  away.refuse(true);
+  const large = await accept(200n);
+  await fixture.submit();
+  const included = () =>
+    fixture.db
+      .selectFrom("transfer")
+      .select("id")
+      .where("payment_id", "=", large)
+      .where("state", "=", "included")
+      .executeTakeFirst();
+  await fixture.watchUntil(async () => (await included()) !== undefined);
+  const { id = "" } = (await included()) ?? {};
+  for (let copy = 1; copy <= 101; copy += 1) {
+    const hex = copy.toString(16).padStart(32, "0");
+    const isLast = copy === 101;
+    if (isLast) await copyRow(fixture.db, "payment", large, { id: `pay_${hex}` });
+    await copyRow(fixture.db, "transfer", id, {
+      id: `trf_${hex}`,
+      payment_id: `pay_${hex}`,
+      authorization_nonce: `nonce ${copy}`,
+      lane_id: null,
+      lane_nonce: null,
+    });
+    await copyRow(fixture.db, "observation", id, {
+      transfer_id: `trf_${hex}`,
+      log_index: 1_000 + copy,
+      authorization_nonce: `nonce ${copy}`,
+      ...(isLast ? { amount: LARGE - 1n } : {}),
+    });
+  }
+  const last = `pay_${(101).toString(16).padStart(32, "0")}`;
+  await fixture.watchUntil(async () => (await stateOf(last)) === "succeeded");
+  expect(await stateOf(large)).toBe("processing");
 });
 
 test("a large deposit whose amount one endpoint invents is not booked, and one that both endpoints show is", async () => {
