@@ -217,8 +217,11 @@ function describeError(
   { status, codes, refer }: { status: number; codes: readonly ErrorCode[]; refer: Refer },
 ): Response {
   const schema = refer(errorResponse, "output", "ErrorResponse");
+  const described = codes
+    .toSorted()
+    .map((code) => (code === "forbidden" ? `forbidden (such as a key without the scope ${scope})` : code));
   return {
-    description: `${codes.toSorted().join(", ")}${status === 403 ? ` (the key lacks the scope ${scope})` : ""}`,
+    description: described.join(", "),
     headers: referHeaders([...commonHeaders, ...(headersOf[status] ?? [])]),
     content: { "application/json": { schema, examples: errorExamples(codes) } },
   };

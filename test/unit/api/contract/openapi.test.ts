@@ -85,6 +85,13 @@ describe("the OpenAPI document", () => {
       expect.arrayContaining(["Svc-Version", "X-Request-Id", "Idempotent-Replayed", "RateLimit-Remaining"]),
     );
     expect(find("createRefund")?.responses["429"]?.headers).toHaveProperty("Retry-After");
+    expect(find("gatewayGetPaymentOptions")?.responses["403"]?.description).toBe(
+      "forbidden (such as a key without the scope gateway), sanctioned_user",
+    );
+    expect(parametersOf("createPayment")["Idempotency-Key"]?.schema).toEqual({
+      type: "string",
+      pattern: "^[ -~]{1,255}$",
+    });
     const { description } = document.components.schemas["ErrorCode"] ?? {};
     for (const code of reservedCodes) expect(description).toContain(code);
     const returned = described.flatMap(({ responses }) =>
