@@ -42,10 +42,12 @@ const faults: [string, Alter][] = [
   ],
 ];
 
-test.each([
-  ...faults,
-  ["no receipt", (method, _params, result) => (method === "eth_getTransactionReceipt" ? null : result)] as const,
-])(
+const noReceipt: (typeof faults)[number] = [
+  "no receipt",
+  (method, _params, result) => (method === "eth_getTransactionReceipt" ? null : result),
+];
+
+test.each([...faults, noReceipt])(
   "a small deposit is read from the second endpoint while the first one returns %s, and a large one waits",
   async (_what, fault) => {
     const { first, evm } = await openTwo();
