@@ -1,6 +1,6 @@
 import type { ReadReplica } from "../db/read-replica.ts";
 import type { BuyerDataDeps } from "../payments/buyer-data/collected-data.ts";
-import type { ListTurns } from "../payments/lifecycle/list-turns.ts";
+import type { RunList } from "../payments/lifecycle/list-limits.ts";
 import type { CredentialCache } from "../payments/merchants/credential-cache.ts";
 import type { KeyUses } from "../payments/merchants/key-uses.ts";
 import type { LogoJobs } from "../payments/merchants/logo-jobs.ts";
@@ -23,7 +23,7 @@ export type ApiDeps = PaymentDeps &
     requestLog: RequestLog;
     keyUses: KeyUses;
     logoJobs: LogoJobs;
-    listTurns: ListTurns;
+    runList: RunList;
     /** Encrypts the secret of a webhook endpoint for the workers. */
     encryptWebhookSecret: Encrypt;
     /** Returns what is wrong with the URL of a webhook endpoint; undefined for one that is allowed. */

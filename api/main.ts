@@ -9,7 +9,7 @@ import { isReachable, openDb } from "../db/open.ts";
 import { openReadReplica, REPLICA_READ_MS, replicaOutcomes } from "../db/read-replica.ts";
 import type { Pool } from "../db/tables.ts";
 import { createAssetUnits } from "../payments/asset-units.ts";
-import { createListTurns } from "../payments/lifecycle/list-turns.ts";
+import { createListLimits } from "../payments/lifecycle/list-limits.ts";
 import { createCredentialCache } from "../payments/merchants/credential-cache.ts";
 import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
 import { createLogoJobs } from "../payments/merchants/logo-jobs.ts";
@@ -126,7 +126,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     requestLog,
     keyUses,
     logoJobs: createLogoJobs(),
-    listTurns: createListTurns(config.DATABASE_POOL),
+    runList: createListLimits(config.DATABASE_POOL),
     credentials: createCredentialCache(),
     readiness,
     collectedDataMs,

@@ -82,7 +82,7 @@ const ofMerchant = defineOperation({
   async handle(deps, { caller, merchant: { merchantId }, query }) {
     const args = { ...toArgs(caller, query), merchantId };
     const list = () => readLagging(deps, (on) => listMerchantPaymentViews(on, args), toFreshness(query));
-    return toListResponse(deps, await deps.listTurns(caller.accountId, list));
+    return toListResponse(deps, await deps.runList(caller.accountId, list));
   },
 });
 
@@ -100,7 +100,7 @@ const ofAccount = defineOperation({
   async handle(deps, { caller, query: { merchantId: merchantIds, ...rest } }) {
     const args = { ...toArgs(caller, rest), merchantIds };
     const list = () => readLagging(deps, (on) => listPaymentViews(on, args), toFreshness(rest));
-    return toListResponse(deps, await deps.listTurns(caller.accountId, list));
+    return toListResponse(deps, await deps.runList(caller.accountId, list));
   },
 });
 

@@ -14,7 +14,7 @@ import type { NextOf, StateOf } from "../../../db/states.ts";
 import type { Mode, Pool } from "../../../db/tables.ts";
 import { freePort } from "../../../local/free-ports.ts";
 import { createAssetUnits } from "../../../payments/asset-units.ts";
-import { createListTurns } from "../../../payments/lifecycle/list-turns.ts";
+import { createListLimits } from "../../../payments/lifecycle/list-limits.ts";
 import { createAccount } from "../../../payments/merchants/accounts.ts";
 import { createApiKey } from "../../../payments/merchants/api-keys.ts";
 import { createAppId } from "../../../payments/merchants/app-ids.ts";
@@ -192,7 +192,7 @@ export async function startApi(options: StartOptions = {}) {
     requestLog: createRequestLog({ redis, prefix, now: deps.now }),
     keyUses,
     logoJobs: createLogoJobs(),
-    listTurns: createListTurns(10),
+    runList: createListLimits(10),
     validateUrl: (text: string) => validateUrl({ allowPrivate: options.allowsPrivateHooks ?? false }, text),
     credentials,
     readiness: {

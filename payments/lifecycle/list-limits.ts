@@ -1,21 +1,21 @@
 import { type Result, refuse } from "../error-codes.ts";
 
-/** How long a list waits for its turn, milliseconds. A page that shows several lists at the same time gets them all. */
+/** How long a list waits while too many run, milliseconds. A page that shows several lists at the same time gets them all. */
 const WAIT_MS = 3_000;
 /** A list of hundreds of thousands of payments takes some seconds. */
 const RETRY_AFTER_S = 5;
 
 /**
- * Runs a list of an account when its turn has come, and refuses it with `rate_limited` while too many lists run. A list of
+ * Runs a list of an account, and refuses it with `rate_limited` while too many lists run. A list of
  * many payments uses a connection for seconds, and creations of payments need the connections too.
  */
-export type ListTurns = <T>(accountId: string, list: () => Promise<Result<T>>) => Promise<Result<T>>;
+export type RunList = <T>(accountId: string, list: () => Promise<Result<T>>) => Promise<Result<T>>;
 
 /**
- * Returns the turns of one process: lists use half of its connections to the database, and those of one account a fifth.
+ * Returns the limits of one process: lists use half of its connections to the database, and those of one account a fifth.
  * @param connections the size of the pool
  */
-export function createListTurns(connections: number): ListTurns {
+export function createListLimits(connections: number): RunList {
   const ofAll = Math.max(1, Math.floor(connections / 2));
   const ofAccount = Math.max(1, Math.floor(connections / 5));
   const running: string[] = [];
@@ -24,7 +24,7 @@ export function createListTurns(connections: number): ListTurns {
   const canStart = (accountId: string): boolean =>
     running.length < ofAll && running.filter((other) => other === accountId).length < ofAccount;
 
-  const awaitTurn = (accountId: string): Promise<boolean> => {
+  const awaitStart = (accountId: string): Promise<boolean> => {
     const { promise, resolve: start } = Promise.withResolvers<boolean>();
     const own = { accountId, start };
     waiting.push(own);
@@ -46,7 +46,7 @@ export function createListTurns(connections: number): ListTurns {
     next.start(begin(next.accountId));
   };
   return async (accountId, list) => {
-    const isStarted = canStart(accountId) ? begin(accountId) : await awaitTurn(accountId);
+    const isStarted = canStart(accountId) ? begin(accountId) : await awaitStart(accountId);
     if (!isStarted) {
       const message = `too many lists of payments are being made; retry in ${RETRY_AFTER_S} s`;
       return { ...refuse("rate_limited", message), retryAfterSeconds: RETRY_AFTER_S };

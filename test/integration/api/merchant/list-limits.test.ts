@@ -26,6 +26,6 @@ test("lists of one account that take long leave connections to others, and those
     expect(body).toMatchObject({ code: "rate_limited" });
     expect(headers.get("retry-after")).toBe("5");
   }
-  // The turns are free again.
+  // Both may run again.
   expect(await api.get("/v1/payments", slow.headers)).toMatchObject({ status: 200 });
 });

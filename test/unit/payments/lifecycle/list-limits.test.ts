@@ -1,10 +1,10 @@
 import { expect, test, vi } from "vitest";
 import { done } from "../../../../payments/error-codes.ts";
-import { createListTurns } from "../../../../payments/lifecycle/list-turns.ts";
+import { createListLimits } from "../../../../payments/lifecycle/list-limits.ts";
 
 /** Starts lists that run until the test ends them. Ten connections are five lists, two of one account. */
 function open() {
-  const run = createListTurns(10);
+  const run = createListLimits(10);
   const begun: { account: string; end(): void }[] = [];
   const start = (account: string) =>
     run(account, async () => {
@@ -19,7 +19,7 @@ function open() {
 /** Lets all pending promise callbacks run. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-test("an account runs two lists at the same time, a third one waits for its turn, and another account's list runs", async () => {
+test("an account runs two lists at the same time, a third one waits, and another account's list runs", async () => {
   const { begun, start, accounts } = open();
   const lists = [start("a"), start("a"), start("a"), start("b")];
   expect(accounts()).toEqual(["a", "a", "b"]);
@@ -30,7 +30,7 @@ test("an account runs two lists at the same time, a third one waits for its turn
   expect((await Promise.all(lists)).map(({ ok }) => ok)).toEqual([true, true, true, true]);
 });
 
-test("lists of all accounts use half of the connections, and the list that has waited longest has the next turn", async () => {
+test("lists of all accounts use half of the connections, and the list that has waited longest is next", async () => {
   const { begun, start, accounts } = open();
   const lists = ["a", "b", "c", "d", "e", "f", "g"].map(start);
   expect(accounts()).toEqual(["a", "b", "c", "d", "e"]);
@@ -44,7 +44,7 @@ test("lists of all accounts use half of the connections, and the list that has w
   expect(accounts()).toHaveLength(7);
 });
 
-test("a list whose turn does not come is refused with the time of the next try, and does not run later", async () => {
+test("a list that waits too long is refused with the time of the next try, and does not run later", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   try {
     const { begun, start } = open();
@@ -60,7 +60,7 @@ test("a list whose turn does not come is refused with the time of the next try, 
   }
 });
 
-test("a list that fails ends its turn", async () => {
+test("a list that fails makes way for the next one", async () => {
   const { run } = open();
   const fail = () => run("a", () => Promise.reject(new Error("the database does not answer")));
   for (let list = 0; list < 12; list += 1) await expect(fail()).rejects.toThrow("does not answer");
