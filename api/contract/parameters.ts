@@ -117,10 +117,12 @@ const merchantHeader: Parameter = {
   schema: { type: "string" },
   example: "mrch_2c6f0f5e7a3b4d1c9e8f7a6b5c4d3e2f",
 };
+// Without an example: the documentation page sends an example unless its reader removes it.
 const narrowingHeader: Parameter = {
-  ...merchantHeader,
-  required: false,
+  ...text,
+  name: merchantHeader.name,
   description: "Narrows the list to this merchant, unless the query has a merchantId.",
+  schema: merchantHeader.schema,
 };
 const idempotencyHeader: Parameter = {
   ...text,
