@@ -85,7 +85,8 @@ async function describeNetwork(options: NetworkOptions): Promise<Record<string, 
     maxHeadAgeMs: null,
     finality: { blocks: 1 },
     multicall: contracts.multicall,
-    fees: { maxFeePerGas: "200000000000", priorityFeePerGas: "1000000000" },
+    // Anvil takes any fee.
+    fees: { maxFeePerGas: "200000000000", priorityFeePerGas: "1000000000", maxTransactionFee: "2000000000000000000" },
     treasury: { address: keys.treasury.address, key: { env: `TREASURY_KEY${keys.suffix}` } },
     lanes,
     assets: [

@@ -84,8 +84,8 @@ test("a body that is nested deeper than the stack is replayed like any other", a
   const key = { ...headers, ...fresh(), "content-type": "application/json" };
   const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
   const ask = (depth: number) => {
-    const text = `{"merchantName":"Deep","merchantEmail":"deep@example.test","more":${nested(depth)}}`;
-    return api.ask("POST", "/v1/merchants", { headers: key, text });
+    const text = `{"amount":{"unit":"iso4217/USD","value":"100"},"more":${nested(depth)}}`;
+    return api.ask("POST", "/v1/payments", { headers: key, text });
   };
   const first = await ask(30_000);
   expect(first.status).toBe(201);
