@@ -1,8 +1,11 @@
 import { expect, test } from "vitest";
+import { ensureCursor } from "../../../../db/queries/chain-cursors.ts";
 import { makeMerchant, makePayment, startApi } from "../start-api.ts";
 
 test("options whose only chain has no budget of RPC calls left are refused with 503 and the time after which to retry", async () => {
   const api = await startApi({ callsPerMinute: 30 });
+  // Only chains that a worker has begun to read are offered.
+  await ensureCursor(api.db, { chain: "eip155:31337", number: 1, blockId: "0x01", dueAt: new Date(), assets: [] });
   const merchant = await makeMerchant(api, { mode: "live" });
   const id = await makePayment(api, merchant);
   const accounts = [`eip155:31337:0x${"ab".repeat(20)}`];
