@@ -109,14 +109,14 @@ async function runAll(): Promise<boolean> {
 
 /**
  * Applies a mutation to the copy, runs its tests file by file until one fails, and reverts it. The databases of tests are copies of one
- * that is migrated when the services start, so they start anew for a mutation of a migration.
+ * that is migrated when the services start, so they start anew for a mutation of a migration or of the grants.
  */
 async function tryMutation(mutation: Mutation): Promise<Result> {
   const { file, tests } = mutation;
   const text = sources.get(file) ?? "";
   const change = async (to: string) => {
     await writeFile(join(copy, file), to);
-    if (file.startsWith("db/migrations/")) await closeRunner();
+    if (/^db\/(migrations|grants)\//.test(file)) await closeRunner();
     opened?.forget(file);
   };
   let broken: string | undefined;
