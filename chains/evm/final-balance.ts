@@ -13,7 +13,8 @@ import { throwStateError } from "./state-errors.ts";
 
 /**
  * Reads the treasury's balance of a token at the newest final block, and whether the payout of a nonce is made at that block,
- * from one endpoint that has its state. Endpoints with an older final block than others are asked last. Throws ChainError, `state_missing` if no endpoint has it.
+ * from one endpoint that has its state. Endpoints with an older final block than others are asked last. Throws ChainError,
+ * `state_missing` if no endpoint has it.
  */
 export async function readFinalBalance(
   chain: EvmChain,

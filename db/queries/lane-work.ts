@@ -56,8 +56,8 @@ export async function readLaneWork(
       select count(*)::int as taken, coalesce(sum(unanswered), 0)::int as unanswered, coalesce(sum(cost), 0) as cost,
         coalesce(sum(gas), 0) as gas, max(newest) as newest
       from (
-        select (bool_or(state = 'broadcast') and not bool_or(state = 'accepted'))::int as unanswered, max(gas_limit * max_fee_per_gas) as cost,
-          max(gas_limit) as gas, max(created_at) as newest
+        select (bool_or(state = 'broadcast') and not bool_or(state = 'accepted'))::int as unanswered,
+          max(gas_limit * max_fee_per_gas) as cost, max(gas_limit) as gas, max(created_at) as newest
         from transaction t
         where lane_id = ${laneId} and state in ('signed', 'broadcast', 'accepted') and not exists (
           select from transaction twin where twin.lane_id = t.lane_id and twin.nonce = t.nonce and twin.state = 'included')

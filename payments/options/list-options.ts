@@ -49,7 +49,8 @@ const NEVER_VALID = new Date(1_000);
 
 /**
  * Lists the options by which the accounts (CAIP-10) can pay: one per account and asset that the merchant is paid in and the
- * account holds enough of. Skips accounts on unknown chains, assets that no worker watches yet, and logs and skips texts that are no accounts.
+ * account holds enough of. Skips accounts on unknown chains and assets that no worker watches yet, and logs and skips texts that are
+ * no accounts.
  *
  * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` when no text is an account or
  * more than 500 accounts are on configured chains, `sanctioned_user` when screening rejects every account that could pay, and `rate_limited` when all of them are barred

@@ -7,7 +7,8 @@ import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 const MINUTE_MS = 60_000;
 const change = { blockMs: 2_000, maxHeadAgeMs: MINUTE_MS };
 
-test("a chain that makes no block for an hour has no fee raised, and its lane pays the price of the signing", async () => {
+/** Relays a transfer on a chain that makes no block by itself. The clock stands still. */
+async function relayWithoutBlocks() {
   const chain = await startChain();
   const fixture = await makeTransfersFixture(chain, { change });
   fixture.clock.stop();
@@ -15,6 +16,11 @@ test("a chain that makes no block for an hour has no fee raised, and its lane pa
   await fixture.watch();
   await chain.client.setAutomine(false);
   await fixture.relay();
+  return { chain, fixture, one };
+}
+
+test("a chain that makes no block for an hour has no fee raised, and its lane pays the price of the signing", async () => {
+  const { chain, fixture, one } = await relayWithoutBlocks();
   for (let minute = 0; minute < 60; minute += 10) {
     fixture.clock.advance(10 * MINUTE_MS);
     await fixture.watch();
@@ -29,13 +35,7 @@ test("a chain that makes no block for an hour has no fee raised, and its lane pa
 });
 
 test("a transaction that is in none of twenty blocks has its fee raised once they are read", async () => {
-  const chain = await startChain();
-  const fixture = await makeTransfersFixture(chain, { change });
-  fixture.clock.stop();
-  const one = await fixture.sign(await fundBuyer(chain));
-  await fixture.watch();
-  await chain.client.setAutomine(false);
-  await fixture.relay();
+  const { chain, fixture, one } = await relayWithoutBlocks();
   const [first] = await fixture.transactions();
   const mineWithoutIt = async (blocks: number) => {
     await chain.client.dropTransaction({ hash: first?.hash as Hex });
