@@ -1,5 +1,5 @@
 /**
- * Makes concurrent callers share runs. A caller that arrives during a run waits for the next run, which starts after the
+ * Makes concurrent callers share runs. The first caller that arrives during a run waits for the next run, which starts after the
  * call, so a run always sees what its callers wrote before. Runs of one key never overlap.
  * @param served returned at once to a caller for whom another one waits already, because a run that hangs must hold no more
  * than two callers
