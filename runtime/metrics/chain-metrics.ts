@@ -76,7 +76,7 @@ export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, sy
   ),
   singleEndpointConfirmations: counter(
     "pay_single_endpoint_confirmations_total",
-    "Times that a watcher confirmed blocks by one endpoint alone, because no second endpoint answered or reported them as final in time",
+    "Times that a watcher confirmed by one endpoint alone, because no second endpoint answered or reported the same as final in time",
     ["chain"],
   ),
   rpcCalls: counter("pay_rpc_calls_total", "RPC calls, by endpoint, method and outcome", [

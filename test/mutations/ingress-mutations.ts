@@ -27,6 +27,53 @@ export const ingressMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/lifecycle/list-limits.ts",
+    tests: ["test/unit/payments/lifecycle/list-limits.test.ts"],
+    mutations: [
+      {
+        name: "the lists of one account use the connections of all lists",
+        find: "running.length < ofAll && running.filter((other) => other === accountId).length < ofAccount",
+        replace: "running.length < ofAll",
+      },
+      {
+        name: "the lists of all accounts together have no limit",
+        find: "running.length < ofAll && running.filter((other) => other === accountId).length < ofAccount",
+        replace: "running.filter((other) => other === accountId).length < ofAccount",
+      },
+      {
+        name: "a list that fails keeps its connection",
+        find: "    } finally {\n      end(accountId);\n    }",
+        replace: "    } finally {\n      void end;\n    }",
+      },
+      {
+        name: "a list that was refused runs later",
+        find: "waiting = waiting.filter((one) => one !== own);",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "workers/chain-shares.ts",
+    tests: ["test/unit/workers/chain-shares.test.ts"],
+    mutations: [
+      {
+        name: "the jobs of one chain take every slot of a queue",
+        find: "if (count() >= MOST) return;",
+        replace: "",
+      },
+      {
+        name: "the jobs of all chains share one part of the slots",
+        find: "const key = `${queue} ${chain}`;",
+        replace: "const key = queue;\n    void chain;",
+      },
+      {
+        name: "a job that fails keeps its slot",
+        find: "running.set(key, count() - 1);",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "api/checkout/routes/logo-route.ts",
     tests: ["test/integration/api/http/rate-limits.test.ts"],
     mutations: [

@@ -436,6 +436,11 @@ export const solanaMutations: readonly MutationGroup[] = [
         replace: "if (status) continue;",
       },
       {
+        name: "movements on Solana that one endpoint alone has shown are not counted",
+        find: "if (isAlone) isTrustedAlone = true;",
+        replace: "",
+      },
+      {
         name: "one endpoint's word about a failure is enough while the other one does not answer",
         find: "(!status.error && agreeing.length > 0 && isOneEnough)",
         replace: "(agreeing.length > 0 && isOneEnough)",
@@ -721,6 +726,12 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "a slot is marked booked before the history up to it has been read",
         find: "const booked = final && Math.min(final.slot, history?.readSlot ?? 0);",
         replace: "const booked = final?.slot;",
+      },
+      {
+        name: "a hundred transfers that wait for an endpoint keep later ones on Solana waiting",
+        find: "full = found.length === CHUNK;",
+        replace: "full = false;",
+        tests: ["test/integration/transfers/solana/second-endpoint.test.ts"],
       },
     ],
   },

@@ -42,6 +42,7 @@ export async function keepAgreedMovements<M>(
   );
   const kept: M[] = [];
   let isBehind = false;
+  let isTrustedAlone = false;
   for (const movement of movements) {
     const reported = reports.get(movement.hash) ?? [];
     const agreeing = reported.filter(({ status }) => status !== undefined && isSame(chain, status, movement));
@@ -60,14 +61,22 @@ export async function keepAgreedMovements<M>(
       isLarge
         ? agreeing.length >= REQUIRED_ENDPOINTS && (await isReadTwice(chain, movement))
         : !isAlone || (isOneEnough && agreeing.length > 0)
-    )
+    ) {
       kept.push(movement.one);
-    else if (isLarge) {
+      if (isAlone) isTrustedAlone = true;
+    } else if (isLarge) {
       deps.metrics.agreementWaits.inc({ chain: chain.chain });
       deps.log.warn({ chain: chain.chain, tx: movement.hash }, "large movement waits for a second endpoint");
     }
   }
   if (!isBehind) behindSince.delete(chain.rpc);
+  if (isTrustedAlone && chain.network.rpc.length >= REQUIRED_ENDPOINTS) {
+    deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
+    deps.log.warn(
+      { chain: chain.chain },
+      "no second endpoint shows a movement in time; one is trusted except for large amounts",
+    );
+  }
   return kept;
 }
 

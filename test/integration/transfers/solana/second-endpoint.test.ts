@@ -123,14 +123,21 @@ test("a failure that one endpoint reports as a success ends its payment once the
   await fixture.watchUntil(async () => (await stateOf(paymentId)) === "expired");
 });
 
-test("an unavailable endpoint delays no small payment, and a large one waits until it is back", async () => {
+test("an unavailable endpoint delays no small payment, which is counted, and a large one waits until it is back", async () => {
   const { away, fixture, accept, stateOf } = await startTwoEndpoints();
+  const confirmedAlone = async () =>
+    (await fixture.deps.metrics.singleEndpointConfirmations.get()).values.reduce((sum, { value }) => sum + value, 0);
+  const agreed = await accept(100n);
+  await fixture.submit();
+  await fixture.watchUntil(async () => (await stateOf(agreed)) === "succeeded");
+  expect(await confirmedAlone()).toBe(0);
   away.refuse(true);
   const [small, large] = [await accept(100n), await accept(200n)];
   await fixture.submit();
   await fixture.watchUntil(async () => (await stateOf(small)) === "succeeded");
   for (let pass = 0; pass < 3; pass += 1) await fixture.watch().catch(() => undefined);
   expect(await stateOf(large)).toBe("processing");
+  expect(await confirmedAlone()).toBeGreaterThan(0);
   const { values } = await fixture.deps.metrics.agreementWaits.get();
   expect(values[0]?.value).toBeGreaterThan(0);
   away.refuse(false);
