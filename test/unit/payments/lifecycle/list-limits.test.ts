@@ -55,6 +55,11 @@ test("a list that waits too long is refused with the time of the next try, and d
     for (const { end } of begun) end();
     await Promise.all(lists);
     expect(begun).toHaveLength(2);
+    // The refused list holds no place either.
+    const later = [start("a"), start("a")];
+    expect(begun).toHaveLength(4);
+    for (const { end } of begun) end();
+    await Promise.all(later);
   } finally {
     vi.useRealTimers();
   }
