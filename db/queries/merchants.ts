@@ -90,11 +90,6 @@ export async function findOwner(db: Db, id: string): Promise<Pick<MerchantRow, "
   return db.selectFrom("merchant").select(["account_id", "mode"]).where("id", "=", id).executeTakeFirst();
 }
 
-/** Locks a merchant, also a deleted one, until the commit: of two changes of its hold, the second sees the first. */
-export async function lockForHold(db: Db, id: string): Promise<void> {
-  await db.selectFrom("merchant").select("id").where("id", "=", id).forNoKeyUpdate().execute();
-}
-
 /** Selects the merchants of a list that are not deleted. `search` matches a part of the name or the whole id. */
 type MerchantFilter = Pick<OwnedMerchant, "accountId" | "mode" | "onlyMerchants"> & {
   status?: MerchantRow["status"] | undefined;

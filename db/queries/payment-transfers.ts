@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Db } from "../tables.ts";
 
-/** Makes the ready transfers of a payment and of its settlement due, also those on hold. Returns how many. */
+/** Makes the ready transfers of a payment, its settlement and its refunds due, also those on hold. Returns how many. */
 export async function makeTransfersDue(
   db: Db,
   { paymentId, settlementId, at }: { paymentId: string; settlementId: string | null; at: Date },
@@ -10,7 +10,13 @@ export async function makeTransfersDue(
     .updateTable("transfer")
     .set({ due_at: at, hold_until: null })
     .where("state", "=", "ready")
-    .where(({ or, eb }) => or([eb("payment_id", "=", paymentId), eb("settlement_id", "=", settlementId)]))
+    .where(({ or, eb, selectFrom }) =>
+      or([
+        eb("payment_id", "=", paymentId),
+        eb("settlement_id", "=", settlementId),
+        eb("refund_id", "in", selectFrom("refund").select("id").where("payment_id", "=", paymentId)),
+      ]),
+    )
     .executeTakeFirst();
   return Number(numUpdatedRows);
 }

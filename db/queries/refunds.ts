@@ -57,6 +57,20 @@ export async function moveToPaying(
   return (await moveRows(db, "refund", { ids: [id], from: "due", to: "paying", at, set, where })).length > 0;
 }
 
+/** Makes the refunds of a payment that have not begun due. Returns the queues in which they wait. */
+export async function makeRefundsDue(
+  db: Db,
+  { paymentId, at }: { paymentId: string; at: Date },
+): Promise<Pick<RefundRow, "merchant_id" | "asset">[]> {
+  return db
+    .updateTable("refund")
+    .set({ due_at: at })
+    .where("payment_id", "=", paymentId)
+    .where("state", "=", "due")
+    .returning(["merchant_id", "asset"])
+    .execute();
+}
+
 /** Moves refunds whose transfers are final to `paid`, with the transactions that paid them. Returns how many moved. */
 export async function moveToPaid(
   db: Db,

@@ -85,7 +85,7 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
     },
   );
   for (const [name, hold, what] of [
-    ["hold", true, "stop payouts to a merchant until it is released; it stays owed"],
+    ["hold", true, "stop payouts to a merchant until it is released; it stays owed. Refused while they are held"],
     ["release", false, "resume payouts to a merchant"],
   ] as const)
     addAction(merchants.command(`${name} <merchant>`).description(what), async (context, [id = ""]) => {

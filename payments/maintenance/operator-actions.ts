@@ -16,7 +16,8 @@ import {
   type NewestFilter,
   type PaymentRow,
 } from "../../db/queries/payments.ts";
-import { wakeSettlements } from "../../db/queries/payout-queue.ts";
+import { wakeRefunds, wakeSettlements } from "../../db/queries/payout-queue.ts";
+import { makeRefundsDue } from "../../db/queries/refunds.ts";
 import { setWalletCancellationAllowed } from "../../db/queries/requesters.ts";
 import { makeSettlementDue } from "../../db/queries/settlements.ts";
 import type { PaymentState } from "../../db/states.ts";
@@ -164,7 +165,7 @@ export async function listDeletedMerchants(
  * Makes all unfinished rows of a payment due now, so that the sweep enqueues their jobs within a second:
  * - attempts that wait for verification
  * - transfers that are ready, also those on hold
- * - a due settlement; if an obstacle blocks its payout queue, the obstacle is checked again
+ * - a due settlement and due refunds; if an obstacle blocks their payout queue, the obstacle is checked again
  * - the payment itself, if its deadline has passed
  * Idempotent. Returns the number of rows of each kind, and since when the merchant's payouts are held: a settlement then waits
  * for their release. Returns undefined when there is no such payment.
@@ -216,5 +217,7 @@ async function makeAllDue(
   };
   const settlement = settlementId === null ? undefined : await makeSettlementDue(db, { id: settlementId, at });
   if (settlement) await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
-  return { ...counts, settlements: settlement ? 1 : 0 };
+  const refunds = await makeRefundsDue(db, { paymentId, at });
+  for (const { merchant_id, asset } of refunds) await wakeRefunds(db, { merchantId: merchant_id ?? "", asset });
+  return { ...counts, settlements: settlement ? 1 : 0, refunds: refunds.length };
 }

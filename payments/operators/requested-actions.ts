@@ -1,7 +1,5 @@
 import { z } from "zod";
 import type { AuditActor } from "../../db/queries/audit-entries.ts";
-import { lockForHold } from "../../db/queries/merchants.ts";
-import { findMerchantSummary } from "../../db/queries/payment-search.ts";
 import { findPaymentRow, lockPayments } from "../../db/queries/payments.ts";
 import { listRefunds } from "../../db/queries/refunds.ts";
 import type { Db } from "../../db/tables.ts";
@@ -173,10 +171,6 @@ async function setHold(
 ): Promise<Result<string>> {
   const owner = await findMerchantOwner(deps, merchantId);
   if (!owner) return refuse("merchant_not_found", `there is no merchant ${merchantId}`);
-  await lockForHold(deps.db, merchantId);
-  const merchant = await findMerchantSummary(deps.db, merchantId);
-  if ((merchant?.payouts_held_at != null) === hold)
-    return refuse("invalid_state", hold ? "the payouts are already held" : "the payouts are not held");
   const held = await holdPayouts(deps, { ...owner, actor, merchantId, hold });
   return held.ok ? done(hold ? "the payouts are held" : "the payouts continue") : held;
 }

@@ -5,7 +5,7 @@ import {
   listAcceptedAssets,
   updateDestination,
 } from "../../db/queries/destinations.ts";
-import { recordPayoutHold } from "../../db/queries/merchants.ts";
+import { findPayoutHolds, recordPayoutHold } from "../../db/queries/merchants.ts";
 import type { Db } from "../../db/tables.ts";
 import type { Network } from "../../runtime/networks/read-networks.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
@@ -119,18 +119,35 @@ export async function setAcceptsOtherAssets(
   });
 }
 
-/** Suspends or resumes all payouts to a merchant. Its balances do not change. Refuses with `merchant_not_found`. */
+/**
+ * Suspends or resumes all payouts to a merchant. Its balances do not change. Refuses with `merchant_not_found`, and with
+ * `invalid_state` what is already so: two operators who hold the same merchant would otherwise end each other's hold.
+ */
 export async function holdPayouts(
   deps: Pick<Deps, "now"> & { db: Db },
   args: Owner & { actor: AuditActor; merchantId: string; hold: boolean },
 ): Promise<Result<{ merchantId: string; heldSince: Date | null }>> {
   return withMerchantLock(deps, args, async (db) => {
+    const before = (await findPayoutHolds(db, [args.merchantId])).get(args.merchantId);
+    if (args.hold && before)
+      return refuse(
+        "invalid_state",
+        `the payouts have been held since ${before.toISOString()}; the audit log shows by whom`,
+      );
+    if (!args.hold && !before) return refuse("invalid_state", "the payouts are not held");
     const at = deps.now();
     const heldSince = args.hold ? at : null;
     await recordPayoutHold(db, { merchantId: args.merchantId, since: heldSince });
     const action = args.hold ? "merchant.payouts_held" : "merchant.payouts_released";
     await insertAuditEntries(db, [
-      { actor: args.actor, action, subject: args.merchantId, before: null, after: null, at },
+      {
+        actor: args.actor,
+        action,
+        subject: args.merchantId,
+        before: before ? { heldSince: before.toISOString() } : null,
+        after: heldSince ? { heldSince: heldSince.toISOString() } : null,
+        at,
+      },
     ]);
     return done({ merchantId: args.merchantId, heldSince });
   });

@@ -105,11 +105,6 @@ export const consoleMutations: readonly MutationGroup[] = [
         find: "if (left !== BigInt(args.left))",
         replace: "if (false)",
       },
-      {
-        name: "payouts that are held are held once more",
-        find: "if ((merchant?.payouts_held_at != null) === hold)",
-        replace: "if (false)",
-      },
     ],
   },
 ];

@@ -56,6 +56,28 @@ export const payoutMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/payouts/payout-policies.ts",
+    tests: ["test/integration/ops/admin/admin-commands.test.ts"],
+    mutations: [
+      {
+        name: "a second operator's hold replaces the first one's",
+        find: "if (args.hold && before)",
+        replace: "if (args.hold && before && !args.hold)",
+      },
+    ],
+  },
+  {
+    file: "payments/maintenance/operator-actions.ts",
+    tests: ["test/integration/ops/admin/admin-commands.test.ts"],
+    mutations: [
+      {
+        name: "the retry of a payment leaves its refund's queue blocked",
+        find: 'for (const { merchant_id, asset } of refunds) await wakeRefunds(db, { merchantId: merchant_id ?? "", asset });',
+        replace: "void wakeRefunds;",
+      },
+    ],
+  },
+  {
     file: "payments/payouts/accrue.ts",
     tests: accumulating,
     mutations: [

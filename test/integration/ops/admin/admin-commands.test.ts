@@ -3,10 +3,11 @@ import { storeCollected } from "../../../../payments/buyer-data/collected-data.t
 import { addPolicy, removePolicy } from "../../../../payments/buyer-data/collection-policies.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import { findCallerByApp } from "../../../../payments/merchants/callers.ts";
+import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, networksFileFor, startChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
-import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
+import { fixtureRequester, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { createDatabase } from "../../../support/test-database.ts";
 import { testKeys } from "../../../support/test-deps.ts";
@@ -94,10 +95,16 @@ test("an operator accumulates, holds and releases a merchant's payouts and reads
   expect(await json("destinations", "pay-immediately", merchantId, id)).toMatchObject({ seconds: null, minimum: null });
   expect(await json("merchants", "hold", merchantId)).toMatchObject({ heldSince: expect.any(String) });
   expect((await admin("merchants", "show", merchantId)).stdout).toMatch(/^payouts held since 20.+Z$/m);
+  const second = await admin("merchants", "hold", merchantId);
+  expect(second, "another operator's hold").toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/held since 20.+Z/),
+  });
   const listed = (await json("merchants", "list", ...owner)) as unknown as Record<string, string>[];
   expect(listed.find(({ id }) => id === merchantId)).toMatchObject({ payoutsHeldSince: expect.any(String) });
   expect(listed.filter(({ payoutsHeldSince }) => payoutsHeldSince !== null)).toHaveLength(1);
   expect(await json("merchants", "release", merchantId)).toMatchObject({ heldSince: null });
+  expect(await admin("merchants", "release", merchantId)).toMatchObject({ code: 1, stdout: "" });
   await json("destinations", "change", merchantId, id, "--to", to("ce"));
   expect(await json("destinations", "list", "--merchant", merchantId)).toMatchObject([
     { previousDestination: to("cd"), destination: to("ce"), status: "applied", requestedBy: "operator night watch" },
@@ -287,6 +294,23 @@ test("retry makes overdue work due now, and nothing else", async () => {
   expect((await admin("payments", "show", id)).stdout).toMatch(/^payoutsHeldSince +20.+Z$/m);
   await json("merchants", "release", fixture.merchantId);
   expect(await admin("payments", "retry", "pay_0")).toMatchObject({ code: 1, stderr: "there is no payment pay_0\n" });
+});
+
+test("the retry of a payment makes its refund due, and the obstacle of the refund's queue is checked again", async () => {
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" }));
+  const { merchantId } = fixture;
+  const blocked = { blocked_by: "paused", blocked_at: fixture.deps.now(), due_at: new Date(Date.now() + 600_000) };
+  const queue = fixture.db
+    .updateTable("payout_queue")
+    .where("kind", "=", "refund")
+    .where("merchant_id", "=", merchantId);
+  await queue.set(blocked).execute();
+  expect((await admin("payments", "retry", paymentId)).stdout).toContain("1 refunds due now\n");
+  const waiting = fixture.db.selectFrom("payout_queue").select(["blocked_by", "due_at"]).where("kind", "=", "refund");
+  const [row] = await waiting.where("merchant_id", "=", merchantId).execute();
+  expect(row?.blocked_by).toBeNull();
+  expect(row?.due_at?.getTime()).toBeLessThanOrEqual(fixture.deps.now().getTime());
 });
 
 /** Creates a payment for which a buyer has posted their data. Returns its id. */
