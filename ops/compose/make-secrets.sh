@@ -62,7 +62,7 @@ echo "create role pay_exporter login password '$secret' in role pg_monitor;" >>"
 
 # Redis: a user for each role of ops/redis/users.acl, which stores only the hashes of the passwords.
 cp "$acl" "$dir/users.acl"
-for role in api worker board exporter; do
+for role in api worker board exporter operator; do
   secret="$(password)"
   case "$role" in
     # Versions of the exporter differ in whether the user is part of the name.
@@ -70,6 +70,7 @@ for role in api worker board exporter; do
       url="redis:6379"
       save exporter-redis-passwords "{\"rediss://$url\": \"$secret\", \"rediss://pay_exporter@$url\": \"$secret\"}"
       ;;
+    operator) save operator-redis-password "$secret" ;;
     *) save "$role-redis-url" "rediss://pay_$role:$secret@redis:6379/0" ;;
   esac
   name="$(echo "$role" | tr '[:lower:]' '[:upper:]')_PASSWORD_SHA256"
