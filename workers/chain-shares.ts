@@ -1,4 +1,4 @@
-import type { QueueName } from "../queues/catalog.ts";
+import { catalog, type QueueName } from "../queues/catalog.ts";
 
 /**
  * Jobs of one queue that a process runs for one chain at the same time: a quarter of the slots of the queues that verify
@@ -6,23 +6,31 @@ import type { QueueName } from "../queues/catalog.ts";
  */
 const MOST = 16;
 
-type RunJob = (of: { queue: QueueName; chain: string }, job: () => Promise<void>) => Promise<void>;
+type Job = { queue: QueueName; chain: string };
+type RunJob = (of: Job, job: () => Promise<void>) => Promise<void>;
 
 /**
- * Creates the function that runs jobs and leaves out those whose chain has all its slots of their queue, so that slots stay
- * free for other chains. The rows of such a job must have a due time, at which the sweep enqueues them again.
+ * Creates the function that runs jobs and leaves out those whose chain has its share of the slots of their queue: `MOST`, or as
+ * many as leave one slot for each other chain that runs no job. So the endpoints of any number of chains may hang, and each other
+ * chain is served. The rows of such a job must have a due time, at which the sweep enqueues them again.
+ * @param chains the chains of the networks file
  */
-export function createChainShares(): RunJob {
-  const running = new Map<string, number>();
-  return async ({ queue, chain }, job) => {
-    const key = `${queue} ${chain}`;
-    const count = () => running.get(key) ?? 0;
-    if (count() >= MOST) return;
-    running.set(key, count() + 1);
+export function createChainShares(chains: readonly string[]): RunJob {
+  const running: Job[] = [];
+  const hasShare = ({ queue, chain }: Job): boolean => {
+    const busy = running.filter((job) => job.queue === queue).map((job) => job.chain);
+    const own = busy.filter((one) => one === chain).length;
+    const free = catalog[queue].concurrency - busy.length;
+    const idle = chains.filter((one) => !busy.includes(one)).length;
+    return own >= MOST || (own > 0 && free <= idle);
+  };
+  return async (of, job) => {
+    if (hasShare(of)) return;
+    running.push(of);
     try {
       await job();
     } finally {
-      running.set(key, count() - 1);
+      running.splice(running.indexOf(of), 1);
     }
   };
 }

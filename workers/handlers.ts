@@ -69,7 +69,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   const watch = createWatch(deps);
   const history = createHistoryReader(deps);
   const verify = createVerify(deps);
-  const runInShare = createChainShares();
+  const runInShare = createChainShares([...deps.chains.keys()]);
   /** True while a chain has not started. The sweep enqueues its jobs again. */
   const mustWait = (chain: string) => deps.chains.has(chain) && !deps.startedChains.has(chain);
 

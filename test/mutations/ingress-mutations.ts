@@ -58,17 +58,27 @@ export const ingressMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "the jobs of one chain take every slot of a queue",
-        find: "if (count() >= MOST) return;",
-        replace: "",
+        find: "own >= MOST || (own > 0 && free <= idle)",
+        replace: "own > 0 && free <= idle",
+      },
+      {
+        name: "chains that hang take the last slots of a queue",
+        find: "own >= MOST || (own > 0 && free <= idle)",
+        replace: "own >= MOST",
+      },
+      {
+        name: "no chain has a slot when there are more chains than slots",
+        find: "(own > 0 && free <= idle)",
+        replace: "free <= idle",
       },
       {
         name: "the jobs of all chains share one part of the slots",
-        find: "const key = `${queue} ${chain}`;",
-        replace: "const key = queue;\n    void chain;",
+        find: "busy.filter((one) => one === chain).length",
+        replace: "busy.length",
       },
       {
         name: "a job that fails keeps its slot",
-        find: "running.set(key, count() - 1);",
+        find: "running.splice(running.indexOf(of), 1);",
         replace: "",
       },
     ],
