@@ -143,7 +143,9 @@ const merchantBalances = defineOperation({
  * an earlier page of the primary has counted.
  */
 async function readStatement(deps: ApiDeps, args: Parameters<typeof readStatementPage>[1]) {
-  const read = await readLagging(deps, (on) => readStatementPage(on, args), { until: endOf(args) });
+  const read = await deps.runList(args.accountId, () =>
+    readLagging(deps, (on) => readStatementPage(on, args), { until: endOf(args) }),
+  );
   return read.ok ? done({ data: read.value.items.map(toLine), nextCursor: read.value.nextCursor }) : read;
 }
 

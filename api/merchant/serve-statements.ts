@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { openStatement, type StatementLineView } from "../../payments/accounting/read-statements.ts";
 import { csvHeader, toCsvLine } from "../../payments/accounting/statement-csv.ts";
-import { refuse } from "../../payments/error-codes.ts";
+import { done, type Result, refuse } from "../../payments/error-codes.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { merchantId } from "../contract/request-schemas.ts";
 import { authenticate } from "../http/auth.ts";
@@ -45,17 +45,39 @@ async function serveStatement(deps: ApiDeps, request: FastifyRequest, reply: Fas
   const args = { accountId, mode, onlyMerchants, ...path.data, ...days.value, standIn };
   const opened = await readLagging(deps, (on) => openStatement(on, args), { until: endOf(days.value) });
   if (!opened.ok) return sendRefusal(reply, opened);
+  const parts = toParts(opened.value);
+  const readPart: ReadPart = (waitMs) => deps.runList(accountId, async () => done(await parts.next()), waitMs);
+  const first = request.method === "HEAD" ? undefined : await readPart();
+  if (first?.ok === false) return sendRefusal(reply, first);
   const name = `statement-${days.value.from}-${days.value.until}.csv`;
   reply.header("content-disposition", `attachment; filename="${name}"`);
   reply.type("text/csv; charset=utf-8");
   // Fastify would read a stream to its end without sending it.
-  return request.method === "HEAD" ? reply.send() : reply.send(Readable.from(toCsv(opened.value)));
+  return first ? reply.send(Readable.from(toCsv(first.value, readPart))) : reply.send();
 }
 
-/** Lines in one part of the response. */
-const PART = 100;
+/** Lines in one part of the response, about as many as are read at a time. */
+const PART = 500;
 
-async function* toCsv(lines: AsyncIterable<StatementLineView>): AsyncGenerator<string> {
+/**
+ * How long a further part of a response waits for other lists and statements, milliseconds. A refusal would cut a download
+ * that has begun. After that time the download ends with an error, as most proxies would end a silent response.
+ */
+const PART_WAIT_MS = 60_000;
+
+type ReadPart = (waitMs?: number) => Promise<Result<IteratorResult<string>>>;
+
+/** Yields the parts of a response, and holds no connection to the database while the client takes one. */
+async function* toCsv(first: IteratorResult<string>, readPart: ReadPart): AsyncGenerator<string> {
+  for (let part = first; !part.done; ) {
+    yield part.value;
+    const next = await readPart(PART_WAIT_MS);
+    if (!next.ok) throw new Error(`the statement waits too long for its next part: ${next.message}`);
+    part = next.value;
+  }
+}
+
+async function* toParts(lines: AsyncIterable<StatementLineView>): AsyncGenerator<string> {
   let part = [csvHeader];
   for await (const line of lines) {
     part.push(toCsvLine(line, { decimals: line.decimals, paidDecimals: line.paid?.decimals ?? null }));

@@ -6,10 +6,11 @@ const WAIT_MS = 3_000;
 const RETRY_AFTER_S = 5;
 
 /**
- * Runs a list of an account, and refuses it with `rate_limited` while too many lists run. A list of
+ * Runs a list of an account, or a part of a statement, and refuses it with `rate_limited` while too many run. A list of
  * many payments uses a connection for seconds, and creations of payments need the connections too.
+ * @param waitMs how long it waits for others before it is refused, milliseconds; unset: `WAIT_MS`
  */
-export type RunList = <T>(accountId: string, list: () => Promise<Result<T>>) => Promise<Result<T>>;
+export type RunList = <T>(accountId: string, list: () => Promise<Result<T>>, waitMs?: number) => Promise<Result<T>>;
 
 /**
  * Returns the limits of one process: lists use half of its connections to the database, and those of one account a fifth.
@@ -24,14 +25,14 @@ export function createListLimits(connections: number): RunList {
   const canStart = (accountId: string): boolean =>
     running.length < ofAll && running.filter((other) => other === accountId).length < ofAccount;
 
-  const awaitStart = (accountId: string): Promise<boolean> => {
+  const awaitStart = (accountId: string, waitMs: number): Promise<boolean> => {
     const { promise, resolve: start } = Promise.withResolvers<boolean>();
     const own = { accountId, start };
     waiting.push(own);
     const timer = setTimeout(() => {
       waiting = waiting.filter((one) => one !== own);
       start(false);
-    }, WAIT_MS);
+    }, waitMs);
     return promise.finally(() => clearTimeout(timer));
   };
   const begin = (accountId: string): boolean => {
@@ -45,10 +46,10 @@ export function createListLimits(connections: number): RunList {
     waiting = waiting.filter((one) => one !== next);
     next.start(begin(next.accountId));
   };
-  return async (accountId, list) => {
-    const isStarted = canStart(accountId) ? begin(accountId) : await awaitStart(accountId);
+  return async (accountId, list, waitMs = WAIT_MS) => {
+    const isStarted = canStart(accountId) ? begin(accountId) : await awaitStart(accountId, waitMs);
     if (!isStarted) {
-      const message = `too many lists of payments are being made; retry in ${RETRY_AFTER_S} s`;
+      const message = `too many lists and statements are being read; retry in ${RETRY_AFTER_S} s`;
       return { ...refuse("rate_limited", message), retryAfterSeconds: RETRY_AFTER_S };
     }
     try {

@@ -50,6 +50,11 @@ export const ingressMutations: readonly MutationGroup[] = [
         find: "waiting = waiting.filter((one) => one !== own);",
         replace: "",
       },
+      {
+        name: "a further part of a download waits only as long as a list",
+        find: "    }, waitMs);",
+        replace: "    }, WAIT_MS);",
+      },
     ],
   },
   {
@@ -100,8 +105,31 @@ export const ingressMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "HEAD of a statement reads all of its lines",
-        find: 'request.method === "HEAD" ? reply.send() : reply.send',
-        replace: "reply.send",
+        find: 'request.method === "HEAD" ? undefined : await readPart()',
+        replace: "await readPart()",
+      },
+      {
+        name: "a download of a statement is cut when it waits for longer than a list",
+        find: "await readPart(PART_WAIT_MS)",
+        replace: "await readPart()",
+        tests: ["test/integration/api/merchant/statement-limits.test.ts"],
+      },
+      {
+        name: "downloads of statements have no limit",
+        find: "deps.runList(accountId, async () => done(await parts.next()), waitMs)",
+        replace: "Promise.resolve(waitMs).then(async () => done(await parts.next()))",
+        tests: ["test/integration/api/merchant/statement-limits.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "api/merchant/balance-operations.ts",
+    tests: ["test/integration/api/merchant/statement-limits.test.ts"],
+    mutations: [
+      {
+        name: "pages of statements have no limit",
+        find: "await deps.runList(args.accountId, () =>",
+        replace: "await (async (list: () => ReturnType<typeof readStatementPage>) => list())(() =>",
       },
     ],
   },

@@ -65,6 +65,25 @@ test("a list that waits too long is refused with the time of the next try, and d
   }
 });
 
+test("a part of a download waits for as long as its caller says", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const { run, begun, start } = open();
+    const lists = [start("a"), start("a")];
+    const parts = [run("a", async () => done("part"), 60_000), run("a", async () => done("part"), 60_000)];
+    await vi.advanceTimersByTimeAsync(59_000);
+    begun[0]?.end();
+    expect(await Promise.all(parts)).toEqual([done("part"), done("part")]);
+    const blocked = [start("a"), run("a", async () => done("part"), 60_000)];
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await blocked[1]).toMatchObject({ ok: false, code: "rate_limited" });
+    for (const { end } of begun) end();
+    await Promise.all([...lists, ...blocked]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 test("a list that fails makes way for the next one", async () => {
   const { run } = open();
   const fail = () => run("a", () => Promise.reject(new Error("the database does not answer")));
