@@ -2,6 +2,7 @@ import type { Sender } from "../chains/chain-driver.ts";
 import { checkLedgerIfDue } from "../payments/accounting/check-ledger.ts";
 import { reconcileChain } from "../payments/accounting/reconcile-chain.ts";
 import { expirePayment } from "../payments/lifecycle/expire-payment.ts";
+import { isGone } from "../payments/lifecycle/gone-chains.ts";
 import { createSend } from "../payments/lifecycle/relay-transfers.ts";
 import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
@@ -60,6 +61,9 @@ const PAGES_EVERY_S = 120;
 /** Interval at which the signer's audit log is compared with what it was, seconds. */
 const SIGNER_HEAD_EVERY_S = 60;
 
+/** Time after which another worker can take the job of a watcher whose chain this worker does not have, milliseconds. */
+const OTHERS_AFTER_MS = 1_000;
+
 const done: JobResult = { done: true };
 /** The handler stopped early although there is more to do, so that the worker can run other jobs in between. */
 const rerun: JobResult = { rerunInMs: 0 };
@@ -70,8 +74,12 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   const history = createHistoryReader(deps);
   const verify = createVerify(deps);
   const runInShare = createChainShares([...deps.chains.keys()]);
-  /** True while a chain has not started. The sweep enqueues its jobs again. */
-  const mustWait = (chain: string) => deps.chains.has(chain) && !deps.startedChains.has(chain);
+  /**
+   * True while a chain has not started, or only other workers have it. The sweep enqueues its jobs again. Jobs of a chain that
+   * has been removed for a day run, and fail.
+   */
+  const mustWait = async (chain: string): Promise<boolean> =>
+    deps.chains.has(chain) ? !deps.startedChains.has(chain) : !(await isGone(deps, chain));
 
   /** Verifies attempts. An attempt whose payer is a contract goes to a queue of its own, so that plain keys do not wait. */
   const verifyAll = async (
@@ -94,7 +102,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   const send = (sender: Sender) => {
     const run = createSend(deps, sender);
     return async ({ chain }: { chain: string }): Promise<JobResult> => {
-      if (mustWait(chain)) return done;
+      if (await mustWait(chain)) return done;
       return (await deps.withoutRequestContext(() => run(chain))) === "more" ? rerun : done;
     };
   };
@@ -136,7 +144,8 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     "relay-contract-wallet": send("wallet lane"),
     "submit-solana": send("relayers"),
     "watch-chain": async ({ chain, block }, signal) => {
-      if (mustWait(chain)) return done;
+      // The sweep would find a chain of another worker only when its watcher's lease has ended.
+      if (await mustWait(chain)) return deps.chains.has(chain) ? done : { rerunInMs: OTHERS_AFTER_MS };
       const pass = await watch({ chain, signal });
       if (!pass.mine) return done;
       if (pass.next === block) return signal.aborted ? done : rerun;
@@ -144,7 +153,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       return done;
     },
     "read-history": async ({ chain }) => {
-      if (mustWait(chain)) return done;
+      if (await mustWait(chain)) return done;
       return (await deps.withoutRequestContext(() => history(chain))) === "more" ? rerun : done;
     },
     "expire-payment": async ({ paymentId }) => {
@@ -163,7 +172,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       try {
         await checkLedgerIfDue(deps);
       } finally {
-        if (!mustWait(chain)) {
+        if (!(await mustWait(chain))) {
           const reconciled = await reconcileChain(deps, { chain });
           if (!reconciled.ok)
             deps.log.warn({ chain, reason: reconciled.message }, "the ledger was not compared with the chain");
@@ -188,7 +197,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       return done;
     },
     "move-excess": async ({ chain }) => {
-      if (!mustWait(chain)) await deps.withoutRequestContext(() => moveExcess(deps, chain));
+      if (!(await mustWait(chain))) await deps.withoutRequestContext(() => moveExcess(deps, chain));
       return done;
     },
     "sum-payments": async () => ((await sumEndedPayments(deps)) === "more" ? rerun : done),

@@ -145,20 +145,18 @@ export async function isWatched(db: Db, chain: string): Promise<boolean> {
 }
 
 /**
- * Returns those of these chains that no worker has had in its networks file since a time. A worker that has a chain moves the due
- * time of its cursor every few seconds, also while no endpoint answers.
+ * Returns when the watchers of these chains are due. A worker that has a chain in its networks file moves that time every few
+ * seconds, also while no endpoint answers. A chain that no worker has ever had is missing.
  */
-export async function listGoneChains(
-  db: Db,
-  { chains, since }: { chains: readonly string[]; since: Date },
-): Promise<string[]> {
+export async function listWatchTimes(db: Db, chains: readonly string[]): Promise<ReadonlyMap<string, Date>> {
   const rows = await db
     .selectFrom("chain_cursor")
-    .select("chain")
+    .select(["chain", "due_at"])
     .where(sql<boolean>`chain = any(${chains})`)
-    .where("due_at", "<", since)
+    .where("due_at", "is not", null)
+    .$narrowType<{ due_at: Date }>()
     .execute();
-  return rows.map(({ chain }) => chain);
+  return new Map(rows.map(({ chain, due_at }) => [chain, due_at]));
 }
 
 /** Returns when a chain's watcher last reached the head. */

@@ -1,5 +1,5 @@
 import type { AttemptWithContext } from "../../db/queries/attempts.ts";
-import { listGoneChains } from "../../db/queries/chain-cursors.ts";
+import { listWatchTimes } from "../../db/queries/chain-cursors.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 /** Time after which nothing waits any longer for a chain or an asset that has left the networks file, milliseconds. */
@@ -7,6 +7,12 @@ const GONE_MS = 24 * 3_600_000;
 
 /** Returns the time since which a chain or an asset must have been out of the networks file for nothing to wait for it. Pure. */
 export const toGoneSince = (at: Date): Date => new Date(at.getTime() - GONE_MS);
+
+/** Returns true for a chain that workers have had, and that none has had for a day. A chain that is new to all workers is not gone. */
+export async function isGone({ db, now }: Pick<PaymentDeps, "db" | "now">, chain: string): Promise<boolean> {
+  const times = await listWatchTimes(db, [chain]);
+  return (times.get(chain)?.getTime() ?? Infinity) < toGoneSince(now()).getTime();
+}
 
 /**
  * Returns the attempts that this worker can decide: those on its own chains, and those on a chain that no worker has had for a day,
@@ -19,6 +25,9 @@ export async function omitAttemptsOfOthers(
 ): Promise<readonly AttemptWithContext[]> {
   const unknown = new Set(attempts.map(({ option }) => option.chain).filter((chain) => !deps.chains.has(chain)));
   if (unknown.size === 0) return attempts;
-  const gone = new Set(await listGoneChains(deps.db, { chains: [...unknown], since: toGoneSince(deps.now()) }));
-  return attempts.filter(({ option }) => deps.chains.has(option.chain) || gone.has(option.chain));
+  const times = await listWatchTimes(deps.db, [...unknown]);
+  const since = toGoneSince(deps.now());
+  return attempts.filter(
+    ({ option }) => deps.chains.has(option.chain) || (times.get(option.chain) ?? since) < since,
+  );
 }

@@ -81,6 +81,16 @@ export const monitoringMutations: readonly MutationGroup[] = [
         find: "if (!reconciled.ok)",
         replace: "if (false)",
       },
+      {
+        name: "a worker fails the jobs of a chain that only other workers have",
+        find: "!deps.startedChains.has(chain) : !(await isGone(deps, chain))",
+        replace: "!deps.startedChains.has(chain) : (await isGone(deps, chain)) && false",
+      },
+      {
+        name: "a watcher's job waits for its row on a worker that does not have the chain",
+        find: "return deps.chains.has(chain) ? done : { rerunInMs: OTHERS_AFTER_MS };",
+        replace: "return done;",
+      },
     ],
   },
   {

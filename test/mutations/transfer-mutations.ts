@@ -877,6 +877,18 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "if (unknown.size === 0) return attempts;",
         replace: "return attempts;",
       },
+      {
+        name: "jobs of a removed chain end without an error",
+        find: "?? Infinity) < toGoneSince",
+        replace: "?? Infinity) < 0 * toGoneSince",
+        tests: ["test/integration/workers/handlers.test.ts"],
+      },
+      {
+        name: "jobs of a chain fail that no worker has begun to watch",
+        find: "?.getTime() ?? Infinity) <",
+        replace: "?.getTime() ?? 0) <",
+        tests: ["test/integration/workers/handlers.test.ts"],
+      },
     ],
   },
   {

@@ -161,9 +161,64 @@ test("jobs about missing rows end without an error", async () => {
   expect(await run("relay-transfers", { chain: chain.id, transferId: `trf_${id}` })).toEqual({ done: true });
 });
 
-test("a job on a chain that has left the networks file fails and needs an operator", async () => {
-  const lost = { chain: "eip155:999", transferId: `trf_${"0".repeat(32)}` };
-  await expect(run("relay-transfers", lost)).rejects.toMatchObject({ code: "unknown_chain", transient: false });
+/** Runs each job of a chain on a worker that does not have it. Returns the results, or the codes of the errors. */
+async function runWithoutChain(deps: typeof fixture.deps, chain: string) {
+  const own = createHandlers({ ...deps, chains: new Map(), isTransient });
+  const ref = { chain, transferId: `trf_${"0".repeat(32)}` };
+  const timed = { chain, at: 1 };
+  const jobs = {
+    "relay-transfers": own["relay-transfers"](ref, aborted),
+    "relay-contract-wallet": own["relay-contract-wallet"](ref, aborted),
+    "submit-solana": own["submit-solana"](ref, aborted),
+    "watch-chain": own["watch-chain"]({ chain, block: 1 }, aborted),
+    "read-history": own["read-history"](timed, aborted),
+    reconcile: own.reconcile(timed, aborted),
+    "move-excess": own["move-excess"](timed, aborted),
+  };
+  const ends = Object.entries(jobs).map(async ([name, job]) => [name, await job.catch((error) => error.code)] as const);
+  return Object.fromEntries(await Promise.all(ends));
+}
+
+test("a worker leaves all jobs of a chain that it does not have to the workers that have it", async () => {
+  const done = { done: true };
+  const left = {
+    "relay-transfers": done,
+    "relay-contract-wallet": done,
+    "submit-solana": done,
+    // The watcher's job does not wait for its row.
+    "watch-chain": { rerunInMs: 1_000 },
+    "read-history": done,
+    reconcile: done,
+    "move-excess": done,
+  };
+  expect(await runWithoutChain(fixture.deps, chain.id)).toEqual(left);
+  // No worker has begun to watch this one.
+  expect(await runWithoutChain(fixture.deps, "eip155:999")).toEqual(left);
+});
+
+test("jobs of a chain that no worker has had for a day fail and need an operator", async () => {
+  const own = await makeMerchantFixture(chain);
+  const goneSince = own.deps.now().getTime() - 24 * 3_600_000;
+  const setServed = (ms: number) =>
+    own.db
+      .updateTable("chain_cursor")
+      .set({ due_at: new Date(goneSince + ms) })
+      .execute();
+  await setServed(60_000);
+  expect(Object.values(await runWithoutChain(own.deps, chain.id))).not.toContain("unknown_chain");
+  await setServed(-60_000);
+  const failed = [
+    "relay-transfers",
+    "relay-contract-wallet",
+    "submit-solana",
+    "watch-chain",
+    "read-history",
+    "reconcile",
+  ];
+  expect(await runWithoutChain(own.deps, chain.id)).toEqual({
+    ...Object.fromEntries(failed.map((name) => [name, "unknown_chain"])),
+    "move-excess": { done: true },
+  });
 });
 
 test("one sweep enqueues a check of the pages every two minutes, and one process runs it", async () => {
