@@ -17,7 +17,7 @@ export async function isGone({ db, now }: Pick<PaymentDeps, "db" | "now">, chain
 /**
  * Returns the attempts that this worker can decide: those on its own chains, and those on a chain that no worker has had for a day,
  * which are refused. During a deployment only some workers have a new chain. An attempt that another worker can verify stays as it
- * is, and the sweep enqueues it again.
+ * is, and the sweep enqueues it again. On a chain that no worker has ever had, an attempt of test mode waits for a day.
  */
 export async function omitAttemptsOfOthers(
   deps: Pick<PaymentDeps, "db" | "chains" | "now">,
@@ -28,6 +28,6 @@ export async function omitAttemptsOfOthers(
   const times = await listWatchTimes(deps.db, [...unknown]);
   const since = toGoneSince(deps.now());
   return attempts.filter(
-    ({ option }) => deps.chains.has(option.chain) || (times.get(option.chain) ?? since) < since,
+    ({ attempt, option }) => deps.chains.has(option.chain) || (times.get(option.chain) ?? attempt.created_at) < since,
   );
 }

@@ -878,6 +878,11 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "return attempts;",
       },
       {
+        name: "a confirm of test mode on a chain that no worker has ever had waits for ever",
+        find: "times.get(option.chain) ?? attempt.created_at",
+        replace: "times.get(option.chain) ?? since",
+      },
+      {
         name: "jobs of a removed chain end without an error",
         find: "?? Infinity) < toGoneSince",
         replace: "?? Infinity) < 0 * toGoneSince",

@@ -69,6 +69,22 @@ test("a worker without the chain leaves a confirm of test mode to another worker
   expect(await stateOf(fixture, id)).toBe("succeeded");
 });
 
+test("a confirm of test mode on a chain that no worker has ever had is refused after a day, and its payment ends", async () => {
+  const fixture = await makeMerchant([assets.usdc], { mode: "test" });
+  await fixture.db.deleteFrom("asset_backfill").execute();
+  await fixture.db.deleteFrom("chain_cursor").execute();
+  const id = await fixture.create(100n, { expiresAt: new Date(fixture.deps.now().getTime() + MINUTE) });
+  const attempt = await fixture.attempt(id, await fundBuyer(chain));
+  const { verify, expire } = workerWithoutChain(fixture);
+  fixture.clock.advance(DAY - MINUTE);
+  await verify(attempt);
+  expect(await expire(id)).toMatchObject({ decided: false });
+  fixture.clock.advance(2 * MINUTE);
+  await verify(attempt);
+  expect(await expire(id)).toEqual({ decided: true });
+  expect(await stateOf(fixture, id)).toBe("expired");
+});
+
 test("a confirmed push in a block pays its payment, although a worker without the chain took the confirm first", async () => {
   const fixture = await makeMerchant([assets.push]);
   const { paymentId, option, results } = await push(fixture);
