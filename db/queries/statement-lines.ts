@@ -90,19 +90,6 @@ export function selectStatementRows({
     order by e.id`;
 }
 
-/** Returns the sum of the changes of a period up to an entry. */
-export async function sumStatementRows(
-  db: Db,
-  { account, asset, from, until, through }: StatementPeriod & { through: number },
-): Promise<bigint> {
-  const { rows } = await sql<{ sum: bigint }>`
-    select coalesce(sum(-e.amount), 0) as sum from ledger_entry e
-    join ledger_group g on g.id = e.group_id
-    where e.account = ${account} and ${isPayable} and e.asset = ${asset} and e.id <= ${through}
-      and ${bookedBetween(from, until)}`.execute(db);
-  return rows[0]?.sum ?? 0n;
-}
-
 /** A ledger account in an asset with a balance or a change: its balance before a day, as the ledger signs it. */
 export type StatementOpening = { account: string; asset: string; before: bigint };
 

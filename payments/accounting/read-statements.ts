@@ -56,16 +56,20 @@ export async function readStatementPage(
   const refusal = await refuseUnknown(deps, args);
   if (refusal) return refusal;
   const { cursor, limit, from, until } = args;
-  const [merchantId, asset, entry] = readPlace(cursor) ?? [];
-  const isPlace = merchantId !== undefined && asset !== undefined && entry !== undefined;
-  if (cursor !== undefined && !isPlace) return badCursor();
-  const after = isPlace ? { merchantId, asset, entry: entry === "" ? null : Number(entry) } : undefined;
+  const [merchantId, asset, entry, balance, ...period] = readPlace(cursor) ?? [];
+  const isPlace = merchantId !== undefined && asset !== undefined && entry !== undefined && balance !== undefined;
+  // The balance is that of the period.
+  if (cursor !== undefined && (!isPlace || period.join() !== [from, until].join())) return badCursor();
+  const after = isPlace
+    ? { merchantId, asset, entry: entry === "" ? null : Number(entry), balance: BigInt(balance) }
+    : undefined;
   const reaches = !after || (await refuseUnknown(deps, { ...args, merchantId: after.merchantId })) === undefined;
   if (!reaches || (after && args.merchantId !== undefined && after.merchantId !== args.merchantId)) return badCursor();
   const items: StatementLineView[] = [];
   let last: StatementPlace | undefined;
   for await (const { line, place } of readStatementLines(deps, { merchant: toMerchant(args), from, until }, after)) {
-    if (items.length === limit && last) return done({ items, nextCursor: toCursor(placeTexts(last)) });
+    if (items.length === limit && last)
+      return done({ items, nextCursor: toCursor([...placeTexts(last), from, until]) });
     items.push(await toLineView(deps, line));
     last = place;
   }
@@ -126,13 +130,21 @@ async function describeAsset(deps: Deps, asset: string): Promise<AssetView> {
   return { asset, symbol: display.assetSymbol, decimals: isKnown ? display.decimals : null };
 }
 
-const placeTexts = ({ merchantId, asset, entry }: StatementPlace) => [merchantId, asset, entry?.toString() ?? ""];
+/** A caller who changes the balance in a cursor misleads only themselves. */
+const placeTexts = ({ merchantId, asset, entry, balance }: StatementPlace) => [
+  merchantId,
+  asset,
+  entry?.toString() ?? "",
+  balance.toString(),
+];
 const toCursor = (place: readonly string[]) => Buffer.from(place.join("\n")).toString("base64url");
 
 /** Returns the parts of a cursor; undefined for one that cannot be of these lists. */
 function readPlace(cursor: string | undefined): string[] | undefined {
   const text = Buffer.from(cursor ?? "", "base64url").toString();
-  return /^mrch_[0-9a-f]{32}\n[!-~]{1,256}(\n\d{0,15})?$/.test(text) ? text.split("\n") : undefined;
+  return /^mrch_[0-9a-f]{32}\n[!-~]{1,256}(\n\d{0,15}\n-?\d{1,78}\n[-\d]{10}\n[-\d]{10})?$/.test(text)
+    ? text.split("\n")
+    : undefined;
 }
 
 const badCursor = () => refuse("params_validation", "cursor: expected the nextCursor of the page before");

@@ -6,7 +6,6 @@ import {
   type StatementOpening,
   type StatementPeriod,
   type StatementRow,
-  sumStatementRows,
 } from "../../db/queries/statement-lines.ts";
 import type { Db } from "../../db/tables.ts";
 import { accounts } from "./ledger-accounts.ts";
@@ -44,8 +43,11 @@ export type StatementLine = {
   txHash: string | null;
 };
 
-/** The place of a line: `entry` is 0 for the opening balance and null for the closing one. */
-export type StatementPlace = { merchantId: string; asset: string; entry: number | null };
+/**
+ * The place of a line, and the balance there, so that a page late in a statement reads nothing before it. `entry` is 0 for the opening
+ * balance and null for the closing one.
+ */
+export type StatementPlace = { merchantId: string; asset: string; entry: number | null; balance: bigint };
 
 /** Whose statement (one merchant, or all of an account that a key reaches), and its UTC days, both inclusive. */
 export type StatementQuery = { merchant: string | MerchantOwner; from: string; until: string };
@@ -73,8 +75,8 @@ export async function* readStatementLines(
     const first = place ? openings.findIndex(isThere) : 0;
     for (const opening of openings.slice(Math.max(first, 0))) {
       const merchantId = ofAccount.get(opening.account) ?? "";
-      const start = place && isThere(opening) ? place.entry : undefined;
-      if (start !== null) yield* readAsset(db, { merchantId, opening, from, until, start });
+      const start = place && isThere(opening) ? place : undefined;
+      if (start?.entry !== null) yield* readAsset(db, { merchantId, opening, from, until, start });
     }
     place = undefined;
   }
@@ -102,8 +104,8 @@ type AssetArgs = {
   opening: StatementOpening;
   from: string;
   until: string;
-  /** The entry after which to begin; unset: with the opening balance. */
-  start: number | undefined;
+  /** The place after which to begin; unset: with the opening balance. */
+  start: StatementPlace | undefined;
 };
 
 async function* readAsset(db: Db, { merchantId, opening, from, until, start }: AssetArgs) {
@@ -112,19 +114,18 @@ async function* readAsset(db: Db, { merchantId, opening, from, until, start }: A
   const of = { merchantId, asset };
   const edge = (kind: "opening" | "closing", balance: bigint): StatementLine => ({ ...of, ...noChange, kind, balance });
   // A balance owed to the merchant is a credit, so its sign is inverted.
-  let balance = -opening.before;
-  if (start === undefined) yield { line: edge("opening", balance), place: { ...of, entry: 0 } };
-  else if (start > 0) balance += await sumStatementRows(db, { ...period, through: start });
-  for (let entry = start ?? 0; ; ) {
+  let balance = start ? start.balance : -opening.before;
+  if (!start) yield { line: edge("opening", balance), place: { ...of, entry: 0, balance } };
+  for (let entry = start?.entry ?? 0; ; ) {
     const rows = await listStatementRows(db, { ...period, after: entry, limit: PART });
     for (const row of rows) {
       balance += row.change;
       entry = row.entry;
-      yield { line: { ...of, ...toChange(row), balance }, place: { ...of, entry } };
+      yield { line: { ...of, ...toChange(row), balance }, place: { ...of, entry, balance } };
     }
     if (rows.length < PART) break;
   }
-  yield { line: edge("closing", balance), place: { ...of, entry: null } };
+  yield { line: edge("closing", balance), place: { ...of, entry: null, balance } };
 }
 
 const noChange = {

@@ -123,6 +123,28 @@ export const ingressMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/accounting/statement-lines.ts",
+    tests: ["test/integration/payments/accounting/statement.test.ts"],
+    mutations: [
+      {
+        name: "a page of a statement begins with the opening balance",
+        find: "start ? start.balance : -opening.before",
+        replace: "-opening.before",
+      },
+    ],
+  },
+  {
+    file: "payments/accounting/read-statements.ts",
+    tests: ["test/integration/payments/accounting/statement.test.ts"],
+    mutations: [
+      {
+        name: "a statement continues with the balance of another period",
+        find: "(!isPlace || period.join() !== [from, until].join())",
+        replace: "!isPlace",
+      },
+    ],
+  },
+  {
     file: "api/merchant/balance-operations.ts",
     tests: ["test/integration/api/merchant/statement-limits.test.ts"],
     mutations: [

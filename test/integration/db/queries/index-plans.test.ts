@@ -15,7 +15,7 @@ import { lockPaidQuotes } from "../../../../db/queries/payment-options.ts";
 import { listPaymentsNamed } from "../../../../db/queries/payment-references.ts";
 import { listPaymentsOfPayer } from "../../../../db/queries/payment-search.ts";
 import { listNewestPayments } from "../../../../db/queries/payments.ts";
-import { listStatementRows, sumStatementRows } from "../../../../db/queries/statement-lines.ts";
+import { listStatementRows } from "../../../../db/queries/statement-lines.ts";
 import { lockByAuthorizations } from "../../../../db/queries/transfers.ts";
 import { listUnfinishedWork } from "../../../../db/queries/unfinished-work.ts";
 import { listUnmatched, lockOrphanedBookings } from "../../../../db/queries/unmatched-movements.ts";
@@ -182,10 +182,7 @@ test("a search for a reference looks it up in the index of trigrams", async () =
 test("a page of a statement reads all of no table", async () => {
   const day = (ago: number) => new Date(now.getTime() - ago * 86_400_000).toISOString().slice(0, 10);
   const period = { account: `payable:${shop.merchantId}`, asset: shop.asset, from: day(10), until: day(3) };
-  await expectIndexPlans(async () => {
-    await listStatementRows(db, { ...period, after: 0, limit: 100 });
-    await sumStatementRows(db, { ...period, through: 1_000_000_000 });
-  });
+  await expectIndexPlans(() => listStatementRows(db, { ...period, after: 0, limit: 100 }));
 });
 
 test("a lane takes the oldest of a sudden backlog by the index, before the statistics know of it", async () => {

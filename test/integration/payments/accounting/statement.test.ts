@@ -119,6 +119,9 @@ test("pages of any length have the lines of the whole statement, for a merchant 
       } while (cursor !== undefined);
       expect(lines).toEqual(whole);
     }
+  const { nextCursor } = unwrap(await readStatementPage(deps, { ...scope, ...period, limit: 2 }));
+  const another = { ...scope, from: dayAfter(0), until: dayAfter(1), cursor: nextCursor ?? "", limit: 2 };
+  expect(await readStatementPage(deps, another)).toMatchObject({ code: "params_validation" });
   const empty = unwrap(await readStatementPage(deps, { ...scope, ...period, merchantId: second, limit: 5 }));
   expect(empty).toEqual({ items: [], nextCursor: null });
 });
