@@ -20,8 +20,12 @@ export type Failover<Client> = {
   /** The endpoints in the order of the networks file. */
   endpoints: readonly FailoverEndpoint<Client>[];
   /**
-   * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
-   * last, lagging ones before them, and those whose budget has room for the `calls` of the work (one when unset) come first.
+   * Returns the endpoints in the order in which they are asked. Suspended endpoints come last, lagging ones before them, and those
+   * whose budget has room for `calls` calls (one when unset) come first.
+   */
+  listInOrder(calls?: number): FailoverEndpoint<Client>[];
+  /**
+   * Runs a piece of work, of `calls` calls (one when unset), with one endpoint, and with the next one while `isFailover` says so.
    * Throws ChainError `rpc_unreachable` if no endpoint answers, the error of one that returns an error, `wrong_chain` if one of them
    * serves another chain, `logs_refused` if one of them answers but shows the logs of a block in no way, `state_missing` if one of
    * them lacks the state of a block, and `budget_spent` if one of them has no budget for the call.
@@ -53,19 +57,21 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
   const opened = network.rpc.map((entry) => openEndpoint(entry, options));
   const endpoints = opened.map(({ endpoint }) => endpoint);
   const heights = openHeightComparison(endpoints, options);
+  const listInOrder: Failover<Client>["listInOrder"] = (calls) =>
+    endpoints.toSorted(
+      (a, b) =>
+        Number(a.isSuspended()) - Number(b.isSuspended()) ||
+        Number(heights.isLagging(a)) - Number(heights.isLagging(b)) ||
+        a.budgetWaitMs(calls) - b.budgetWaitMs(calls),
+    );
 
   return {
     endpoints,
+    listInOrder,
     async run(work, detail, calls) {
       heights.compareIfDue();
-      const inOrder = endpoints.toSorted(
-        (a, b) =>
-          Number(a.isSuspended()) - Number(b.isSuspended()) ||
-          Number(heights.isLagging(a)) - Number(heights.isLagging(b)) ||
-          a.budgetWaitMs(calls) - b.budgetWaitMs(calls),
-      );
       const errors: unknown[] = [];
-      for (const endpoint of inOrder) {
+      for (const endpoint of listInOrder(calls)) {
         try {
           if (endpoint.isWaiting())
             throw new ChainError("rpc_unreachable", {

@@ -33,6 +33,8 @@ export type Endpoints = {
   sendToOneEndpoint: <T>(send: (rpc: Rpc) => Promise<T>) => Promise<{ by: string; value: T }>;
   /** Each endpoint, in the order of the networks file. A suspended endpoint is not asked. */
   endpoints: readonly EndpointRpc[];
+  /** Returns each endpoint, those that lag after the others. A suspended endpoint is not asked. */
+  listInOrder: () => EndpointRpc[];
   /**
    * Checks the chain of every endpoint. Throws ChainError `wrong_chain`. Endpoints that do not answer are checked
    * later.
@@ -87,19 +89,22 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
       network.chain,
     );
 
+  const toEndpointRpc = (endpoint: FailoverEndpoint<Send>): EndpointRpc => ({
+    name: endpoint.name,
+    rpc: toRpc(async (call) => {
+      if (!endpoint.isSuspended()) return sendTo(endpoint)(call);
+      throw new ChainError("rpc_unreachable", { detail: `${endpoint.name} of ${network.chain} is suspended` });
+    }),
+  });
+
   return {
     rpc: toRpc((call) =>
       retryUnreachable(() => failover.run((endpoint) => sendTo(endpoint)(call), `${network.chain} ${call.method}`)),
     ),
     readFromOneEndpoint: (read) => retryUnreachable(() => runOnce(read)),
     sendToOneEndpoint: runOnce,
-    endpoints: failover.endpoints.map((endpoint) => ({
-      name: endpoint.name,
-      rpc: toRpc(async (call) => {
-        if (!endpoint.isSuspended()) return sendTo(endpoint)(call);
-        throw new ChainError("rpc_unreachable", { detail: `${endpoint.name} of ${network.chain} is suspended` });
-      }),
-    })),
+    endpoints: failover.endpoints.map(toEndpointRpc),
+    listInOrder: () => failover.listInOrder().map(toEndpointRpc),
     check: failover.check,
     compareHeights: failover.compareHeights,
     listStatuses: failover.listStatuses,

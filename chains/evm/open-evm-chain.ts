@@ -25,6 +25,7 @@ export type EvmChain = {
   readFromOneEndpoint: Endpoints["readFromOneEndpoint"];
   sendToOneEndpoint: Endpoints["sendToOneEndpoint"];
   endpoints: Endpoints["endpoints"];
+  listEndpointsInOrder: Endpoints["listInOrder"];
   /** Checks that every endpoint serves this chain. Throws ChainError `wrong_chain`. */
   checkEndpoints: () => Promise<void>;
   compareHeights: Endpoints["compareHeights"];
@@ -47,15 +48,17 @@ export type EvmChain = {
 export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const chainId = Number(network.chain.slice("eip155:".length));
   const permit2 = lowerCaseHex(network.permit2);
-  const { check, listStatuses, ...calls } = openEndpoints(network, metrics);
+  const { check, listInOrder, listStatuses, ...calls } = openEndpoints(network, metrics);
   // A series that begins with its first count would show no increase.
   for (const { name: endpoint } of network.rpc) metrics.priceDisagreements.inc({ chain: network.chain, endpoint }, 0);
+  metrics.pricesUnconfirmed.inc({ chain: network.chain }, 0);
   return {
     namespace: "eip155",
     chain: network.chain,
     chainId,
     network,
     ...calls,
+    listEndpointsInOrder: listInOrder,
     checkEndpoints: check,
     listEndpointStatuses: listStatuses,
     heads: createHeadWakes(network, metrics),

@@ -29,8 +29,8 @@ export type FeedState = {
 /** Whether a rollup's sequencer is up, and since when. `since` is in 1970 until the feed receives its first report. */
 type SequencerState = { isUp: boolean; since: Date };
 
-/** A feed's state, and the endpoint that it was compared with: undefined when no other endpoint answered. */
-export type FeedReading = { state: FeedState; second?: { name: string; agrees: boolean } };
+/** A feed's state, whether two endpoints have shown it, and the endpoints that have shown another one. */
+export type FeedReading = { state: FeedState; isConfirmed: boolean; disagreeing: readonly string[] };
 
 /** Maximum length of a feed's name, in code points. */
 const MAX_DESCRIPTION_LENGTH = 100;
@@ -40,33 +40,56 @@ const MAX_DIFFERENCE = 1n;
 const COMPARE_WITHIN_MS = 2_000;
 
 /**
- * Reads a price feed as `readFeed` does, and compares it with what another endpoint shows, if another one answers. Endpoints agree on
- * the feed's name, its decimals, whether the sequencer is up, and its answer up to one percent.
+ * Reads a price feed with one endpoint after the other until two agree, those that lag last. Endpoints agree on the feed's name, its
+ * decimals, whether the sequencer is up, and its answer up to one percent. Of the two times of the price the earlier one
+ * applies, and of those since when the sequencer has been up the later one, so that no endpoint alone makes a price younger. An
+ * endpoint that returns an error shows nothing. Throws ChainError, also `wrong_contract`, and viem's error if none shows a state.
  */
 export async function compareFeed(chain: EvmChain, feed: Hex, sequencer?: Hex): Promise<FeedReading> {
   const { multicall } = chain;
   const read = (rpc: Rpc) => readFeed({ rpc, multicall }, feed, sequencer);
-  const { by, value: state } = await chain.readFromOneEndpoint(read);
-  for (const { name, rpc } of chain.endpoints.filter((endpoint) => endpoint.name !== by)) {
-    const late = () => new ChainError("rpc_unreachable", { detail: `no price from ${name} in time` });
-    const agrees = await withTimeout(read(rpc), COMPARE_WITHIN_MS, late).then(
-      (other) => isSamePrice(state, other, MAX_DIFFERENCE) && state.sequencer?.isUp === other.sequencer?.isUp,
-      (error: unknown) => (isUnavailable(error) ? undefined : false),
-    );
-    if (agrees !== undefined) return { state, second: { name, agrees } };
+  const shown: { by: string; value: FeedState }[] = [];
+  let failure: unknown;
+  try {
+    shown.push(await chain.readFromOneEndpoint(read));
+  } catch (error) {
+    if (isUnavailable(error)) throw error;
+    failure = error;
   }
-  return { state };
+  for (const { name, rpc } of chain.listEndpointsInOrder()) {
+    if (shown.some(({ by }) => by === name)) continue;
+    const late = () => new ChainError("rpc_unreachable", { detail: `no price from ${name} in time` });
+    const state = await withTimeout(read(rpc), COMPARE_WITHIN_MS, late).catch(() => undefined);
+    if (!state) continue;
+    const twin = shown.find(({ value }) => isSameState(value, state));
+    if (twin) {
+      const disagreeing = shown.filter((one) => one !== twin).map(({ by }) => by);
+      return { state: withCautiousTimes(twin.value, state), isConfirmed: true, disagreeing };
+    }
+    shown.push({ by: name, value: state });
+  }
+  const [first, ...others] = shown;
+  if (!first) throw failure;
+  return { state: first.value, isConfirmed: false, disagreeing: others.map(({ by }) => by) };
+}
+
+function isSameState(one: FeedState, other: FeedState): boolean {
+  return isSamePrice(one, other, MAX_DIFFERENCE) && one.sequencer?.isUp === other.sequencer?.isUp;
+}
+
+/** Returns a state with the earlier time of the price and the later start of the sequencer of two. */
+function withCautiousTimes(state: FeedState, other: FeedState): FeedState {
+  const updatedAt = state.updatedAt < other.updatedAt ? state.updatedAt : other.updatedAt;
+  if (!state.sequencer || !other.sequencer) return { ...state, updatedAt };
+  const since = state.sequencer.since > other.sequencer.since ? state.sequencer.since : other.sequencer.since;
+  return { ...state, updatedAt, sequencer: { ...state.sequencer, since } };
 }
 
 /**
  * Reads a price feed, and the sequencer uptime feed if one is given, with one eth_call. Throws ChainError `wrong_contract`
  * if a contract is not a feed.
  */
-export async function readFeed(
-  at: Pick<EvmChain, "rpc" | "multicall">,
-  feed: Hex,
-  sequencer?: Hex,
-): Promise<FeedState> {
+async function readFeed(at: Pick<EvmChain, "rpc" | "multicall">, feed: Hex, sequencer?: Hex): Promise<FeedState> {
   const calls = names.map((functionName) => ({ target: feed, data: encodeFunctionData({ abi, functionName }) }));
   const uptime = { target: sequencer ?? feed, data: encodeFunctionData({ abi, functionName: "latestRoundData" }) };
   const [round, decimals, description, up] = await simulateCalls(at.rpc, { multicall: at.multicall }, [

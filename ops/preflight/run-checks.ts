@@ -21,6 +21,9 @@ const remedies: Partial<Record<ChainErrorCode, string>> = {
     "Check the endpoint's URL, the key in it and this machine's connection; replace it if it stays down.",
   rpc_answer: "Use an endpoint that answers this call, or raise the limits of the provider's plan.",
   rpc_behind: "Wait until the endpoint has caught up, or replace it.",
+  endpoints_disagree: "Query the endpoints, and replace the one that is wrong.",
+  price_unconfirmed:
+    "Bring the other endpoints back, or replace them: a process that starts now offers no payment that needs this price.",
   wrong_contract: "Correct the contract's address in the networks file.",
   wrong_key: "Put the key of this address where the networks file says, or correct the address.",
   signer_unavailable: "Check that this machine reaches the key service and has credentials for it.",

@@ -2,7 +2,7 @@ import { isFresh } from "../../chains/cache-age.ts";
 import { withCallPriority } from "../../chains/call-priority.ts";
 import { countEndpoints, isSamePrice } from "../../chains/endpoint-agreement.ts";
 import { ChainError } from "../../chains/errors.ts";
-import type { FeedState } from "../../chains/evm/price-feeds.ts";
+import type { FeedReading, FeedState } from "../../chains/evm/price-feeds.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { type Chain, getChain } from "../../chains/open-chains.ts";
 import type { PriceFeed } from "../../runtime/networks/read-networks.ts";
@@ -115,20 +115,32 @@ async function readAgreed({ metrics, log }: Deps, chain: Chain, source: Source):
   const { agreed } = listReadings(chain);
   const name = nameOf(source);
   const { feed, sequencer } = source;
-  const { state, second } = await getChainDriver(chain.chain).readPriceFeed(chain, {
-    feed,
-    sequencer: sequencer?.feed,
-  });
-  if (second && !second.agrees) {
-    metrics.priceDisagreements.inc({ chain: chain.chain, endpoint: second.name });
-    log.error({ chain: chain.chain, endpoint: second.name, feed }, "endpoints disagree about a price; it is not used");
-    throw new ChainError("endpoints_disagree", { detail: `${second.name} shows another price of ${feed}` });
+  const reading = await getChainDriver(chain.chain).readPriceFeed(chain, { feed, sequencer: sequencer?.feed });
+  for (const endpoint of reading.disagreeing) {
+    metrics.priceDisagreements.inc({ chain: chain.chain, endpoint });
+    const fields = { chain: chain.chain, endpoint, feed, isUsed: reading.isConfirmed };
+    log.error(fields, "endpoints disagree about a price");
   }
-  const before = agreed.get(name);
-  if (second || countEndpoints(chain.network) === 1) agreed.set(name, state);
-  else if (!before || !isSamePrice(before, state, MAX_DRIFT)) {
-    const far = before ? "not near the last that two endpoints have shown" : "two endpoints have shown none yet";
-    throw new ChainError("price_unconfirmed", { detail: `${feed} of ${chain.chain}: ${far}` });
-  }
-  return state;
+  const error = validateReading(chain.network, source, reading, agreed.get(name));
+  if (error?.code === "price_unconfirmed") metrics.pricesUnconfirmed.inc({ chain: chain.chain });
+  if (error) throw error;
+  if (reading.isConfirmed || countEndpoints(chain.network) === 1) agreed.set(name, reading.state);
+  return reading.state;
+}
+
+/**
+ * Returns the transient error of a reading that is not used, because one endpoint of several would decide alone; undefined for any
+ * other. `agreed` is the last state that two endpoints have shown to the process. Pure.
+ */
+export function validateReading(
+  network: Parameters<typeof countEndpoints>[0],
+  { chain, feed }: Source,
+  { state, isConfirmed, disagreeing: [other] }: FeedReading,
+  agreed?: FeedState,
+): ChainError | undefined {
+  if (isConfirmed || countEndpoints(network) === 1) return undefined;
+  if (other) return new ChainError("endpoints_disagree", { detail: `${other} shows another price of ${feed}` });
+  if (agreed && isSamePrice(agreed, state, MAX_DRIFT)) return undefined;
+  const far = agreed ? "not near the last that two endpoints have shown" : "two endpoints have shown none yet";
+  return new ChainError("price_unconfirmed", { detail: `${feed} of ${chain}: ${far}` });
 }

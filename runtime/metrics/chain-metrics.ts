@@ -66,8 +66,13 @@ export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, sy
   ),
   priceDisagreements: counter(
     "pay_price_disagreements_total",
-    "Readings of price feeds for which an endpoint returned another price than the endpoint that was read first",
+    "Readings of price feeds for which an endpoint returned another price than the endpoint that was read first, or than two others",
     ["chain", "endpoint"],
+  ),
+  pricesUnconfirmed: counter(
+    "pay_prices_unconfirmed_total",
+    "Prices that were not used because only one of several endpoints showed them, far from the last that two had shown",
+    ["chain"],
   ),
   agreementWaits: counter(
     "pay_agreement_waits_total",

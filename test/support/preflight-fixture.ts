@@ -20,6 +20,8 @@ import { startTokenKinds } from "./token-kinds.ts";
 
 /** The part of a URL's path that no output may contain. */
 export const SECRET = "provider-key-5d41402abc4b2a76";
+/** The price feed's answer. */
+export const PRICE = 108_500_000;
 /** Age of the price feed's answer, seconds. */
 const PRICE_AGE = 600;
 
@@ -39,7 +41,7 @@ export async function startPreflight() {
   const { chain } = kinds;
   const feed = await deployTestContract(chain.client, "Feed", "Feed");
   const { abi } = testContract("Feed", "Feed");
-  const args = [108_500_000n, BigInt(Math.floor(Date.now() / 1_000) - PRICE_AGE)];
+  const args = [BigInt(PRICE), BigInt(Math.floor(Date.now() / 1_000) - PRICE_AGE)];
   await chain.client.writeContract({ address: feed, abi, functionName: "set", args });
   const oracle = await deployTestContract(chain.client, "Oracle", "Oracle");
   await mine(chain, 200);

@@ -49,7 +49,7 @@ export function openEvmFamily(deps: PreflightDeps, network: EvmNetwork): Family 
         ...contractChecks(chain),
         ...tokenChecks(chain),
         ...laneChecks(chain),
-        ...priceChecks(deps, chain),
+        ...priceChecks(deps, network, chain),
       ];
     },
     listKeyChecks: () => listKeyChecks(deps, network),

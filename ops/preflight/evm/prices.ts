@@ -1,14 +1,19 @@
 import { formatUnits, getAddress } from "viem";
 import type { EvmChain } from "../../../chains/evm/open-evm-chain.ts";
-import { readFeed } from "../../../chains/evm/price-feeds.ts";
+import { compareFeed } from "../../../chains/evm/price-feeds.ts";
+import { validateReading } from "../../../payments/options/feed-readings.ts";
 import { toPriceFeed } from "../../../payments/options/native-prices.ts";
 import { validatePriceFeed } from "../../../payments/options/prices.ts";
+import type { EvmNetwork } from "../../../runtime/networks/read-networks.ts";
 import type { PreflightDeps } from "../family.ts";
 import { failure, ok } from "../finding.ts";
 import type { Check } from "../run-checks.ts";
 
-/** Checks the price feeds on a chain by the rules that payments apply. */
-export function priceChecks({ networks, now }: PreflightDeps, chain: EvmChain): Check[] {
+/**
+ * Checks the price feeds on a chain by the rules that payments apply, as a process finds them when it starts. `network` has all
+ * endpoints of the chain, and `chain` those that answer.
+ */
+export function priceChecks({ networks, now }: PreflightDeps, network: EvmNetwork, chain: EvmChain): Check[] {
   return [...networks.prices, ...networks.nativePrices.map(toPriceFeed)]
     .filter((source) => source.chain === chain.chain)
     .map((source) => {
@@ -17,7 +22,10 @@ export function priceChecks({ networks, now }: PreflightDeps, chain: EvmChain): 
         name,
         async run() {
           const sequencer = source.sequencer && getAddress(source.sequencer.feed);
-          const state = await readFeed(chain, getAddress(source.feed), sequencer);
+          const reading = await compareFeed(chain, getAddress(source.feed), sequencer);
+          const unused = validateReading(network, source, reading);
+          if (unused) throw unused;
+          const { state } = reading;
           const error = validatePriceFeed(source, state, now());
           const price = `${formatUnits(state.answer, state.decimals)} as of ${state.updatedAt.toISOString()}`;
           if (!error) return [ok(name, price)];

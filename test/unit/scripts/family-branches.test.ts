@@ -21,7 +21,7 @@ test.each([
   ["the kind of Solana's transfers", 'if (option.kind === "spl") return;', 1],
   ["a member that only one family has", 'if ("lanes" in chain) return;', 1],
   ["a member that only one family's networks have", 'if ("slotMs" in chain.network) return;', 1],
-  ["a function of one family", 'import { readFeed } from "../../chains/evm/price-feeds.ts";', 1],
+  ["a function of one family", 'import { compareFeed } from "../../chains/evm/price-feeds.ts";', 1],
 ])("the check reports %s", (_name, text, count) => {
   expect(planted("payments/options/prices.ts", text)).toHaveLength(count);
 });

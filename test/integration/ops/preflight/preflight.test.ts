@@ -6,7 +6,7 @@ import { newKey } from "../../../../local/networks-document.ts";
 import { newSolanaKey } from "../../../../local/solana-client.ts";
 import { makeMint } from "../../../../local/spl-tokens.ts";
 import { inRealTime } from "../../../support/in-real-time.ts";
-import { type Document, SECRET, startPreflight } from "../../../support/preflight-fixture.ts";
+import { type Document, PRICE, SECRET, startPreflight } from "../../../support/preflight-fixture.ts";
 import { plantPredeploy } from "../../../support/rollup-predeploys.ts";
 import { runProgram } from "../../../support/run-program.ts";
 
@@ -49,6 +49,14 @@ async function expectFindings(document: Document, expected: Expected[], options:
 }
 
 const at = (chainId: string) => ({ chain: chainId, endpoint: "local-1" });
+/** What a process that starts finds while only one endpoint answers. */
+const unconfirmedPrice = {
+  chain: evm,
+  check: "price EUR/USD",
+  status: "error",
+  detail: "only one RPC endpoint shows a price",
+  remedy: "a process that starts now offers no payment",
+};
 const isTag = (params: unknown[], tag: string) => params[0] === tag;
 
 test(
@@ -99,6 +107,7 @@ test("an endpoint of another chain is an error, and the other endpoint serves th
   evmProxy.alter((method, _params, result) => (method === "eth_chainId" ? "0x1" : result));
   const findings = await expectFindings(world.document("eip155:"), [
     { ...at(evm), check: "chain id", status: "error", detail: "serves chain id 1", remedy: evm },
+    unconfirmedPrice,
   ]);
   expect(findings.filter(({ endpoint }) => endpoint === "local-1")).toHaveLength(1);
   expect(findings.map(({ check }) => check)).toContain("USDC domain");
@@ -113,6 +122,7 @@ test("an endpoint that is down is an error, and a chain without any other is not
   evmProxy.fault.refuse(true);
   await expectFindings(world.document("eip155:"), [
     { ...at(evm), check: "chain id", status: "error", detail: "no answer (", remedy: "Check the endpoint's URL" },
+    unconfirmedPrice,
   ]);
   const document = world.document("eip155:");
   document.chains[0].rpc.shift();
@@ -142,7 +152,10 @@ test("an endpoint that does not answer in time is an error", async () => {
   // Long enough for the other endpoint on a busy machine.
   document.chains[0].rpcTimeoutMs = 5_000;
   evmProxy.fault.delay(15_000);
-  await expectFindings(document, [{ ...at(evm), check: "chain id", status: "error", detail: "no answer (timeout)" }]);
+  await expectFindings(document, [
+    { ...at(evm), check: "chain id", status: "error", detail: "no answer (timeout)" },
+    unconfirmedPrice,
+  ]);
 });
 
 test("an endpoint far behind the others is an error", async () => {
@@ -363,6 +376,16 @@ test("a price feed whose answer is older than the file allows is an error", asyn
   const document = world.document("eip155:");
   document.prices[0].maxAgeSeconds = 60;
   await expectFindings(document, [{ chain: evm, check: "price EUR/USD", status: "error", detail: "seconds old" }]);
+});
+
+test("a price feed of which two endpoints show different prices is an error", async () => {
+  const word = (value: number) => value.toString(16).padStart(64, "0");
+  evmProxy.alter((method, _params, result) =>
+    method === "eth_call" && typeof result === "string" ? result.replace(word(PRICE), word(PRICE / 2)) : result,
+  );
+  await expectFindings(world.document("eip155:"), [
+    { chain: evm, check: "price EUR/USD", status: "error", detail: "local-1 shows another price", remedy: "is wrong" },
+  ]);
 });
 
 test("a screening oracle without a contract, and an unreadable screening list, are errors", async () => {

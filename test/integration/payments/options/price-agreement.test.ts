@@ -1,32 +1,42 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { afterEach, expect, test } from "vitest";
+import type { Hex } from "viem";
+import { afterEach, expect, onTestFinished, test } from "vitest";
 import { ChainError } from "../../../../chains/errors.ts";
-import { startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { createEuroPayment, startQuotes } from "../../../support/quote-fixture.ts";
+import { deployTestContract, testContract } from "../../../support/test-contracts.ts";
 
 const { chain, assets, setPrice, makeMerchant } = await startQuotes();
 await setPrice(120n);
-const lying = await startAlteringProxy({ target: chain.url });
+const [lying, other, third] = await Promise.all([
+  startAlteringProxy({ target: chain.url }),
+  startAlteringProxy({ target: chain.url }),
+  startAlteringProxy({ target: chain.url }),
+]);
 const honest = await startFaultProxy({ target: chain.url });
 afterEach(() => {
-  lying.alter(undefined);
+  for (const proxy of [lying, other, third]) proxy.alter(undefined);
   honest.refuse(false);
   honest.hold(undefined);
 });
 
 const PRICE = 120_000_000n;
+/** The selector of latestRoundData(). */
+const LATEST_ROUND = "feaf968c";
 const word = (value: bigint) => value.toString(16).padStart(64, "0");
-/** Lets the first endpoint show another price of one euro. */
-const lie = (price: bigint) =>
-  lying.alter((method, _params, result) =>
-    method === "eth_call" && typeof result === "string" ? result.replace(word(PRICE), word(price)) : result,
+/** Lets an endpoint return another word in place of one, wherever a contract returns it. */
+const replaceWord = (proxy: typeof lying, from: bigint, to: bigint) =>
+  proxy.alter((method, _params, result) =>
+    method === "eth_call" && typeof result === "string" ? result.replaceAll(word(from), word(to)) : result,
   );
+/** Lets an endpoint, the first one when unset, show another price of one euro. */
+const lie = (price: bigint, proxy = lying) => replaceWord(proxy, PRICE, price);
 
-/** Starts a merchant whose chain has the lying endpoint first and an honest one second, with a payment of ten euros. */
-async function startPayment() {
-  const fixture = await makeMerchant([assets.usdc], { rpcUrls: [lying.url, honest.url] });
+/** Starts a merchant with a payment of ten euros. Unless endpoints are given, the lying one is first and an honest one second. */
+async function startPayment(rpcUrls = [lying.url, honest.url]) {
+  const fixture = await makeMerchant([assets.usdc], { rpcUrls });
   const buyer = await fundBuyer(chain);
   const paymentId = await createEuroPayment(fixture);
   /** Returns what the payment costs, after every price that was read has become too old to be used. */
@@ -42,11 +52,12 @@ async function startPayment() {
         await pause(500);
       }
   };
-  const disagreements = async () => {
-    const { values } = await fixture.deps.metrics.priceDisagreements.get();
-    return values.reduce((sum, { value }) => sum + value, 0);
-  };
-  return { ask, disagreements };
+  const { priceDisagreements, pricesUnconfirmed } = fixture.deps.metrics;
+  /** Returns how often each endpoint has shown another price. */
+  const disagreementsOf = async () => (await priceDisagreements.get()).values.map(({ value }) => value);
+  const disagreements = async () => (await disagreementsOf()).reduce((sum, value) => sum + value, 0);
+  const unconfirmed = async () => (await pricesUnconfirmed.get()).values.map(({ value }) => value);
+  return { ask, disagreements, disagreementsOf, unconfirmed, fixture, buyer, paymentId };
 }
 
 test("a price that one endpoint of two shows as a tenth is used for no option, and the disagreement is counted", async () => {
@@ -80,7 +91,7 @@ test.each([
 ])(
   "while the second endpoint %s, a price is used within five percent of the last one that two showed",
   async (_what, fail) => {
-    const { ask, disagreements } = await startPayment();
+    const { ask, disagreements, unconfirmed } = await startPayment();
     fail();
     lie((PRICE * 95n) / 100n);
     expect(await ask()).toBe(11_400_000n);
@@ -88,8 +99,124 @@ test.each([
     lie((PRICE * 95n) / 100n - 1n);
     await expect(ask()).rejects.toMatchObject({ code: "price_unconfirmed", transient: true });
     expect(await disagreements()).toBe(0);
+    expect(await unconfirmed()).toEqual([1]);
   },
 );
+
+test.each([
+  ["first", -32_000, "header not found"],
+  ["second", -32_000, "execution aborted (timeout = 5s)"],
+  ["second", -32_002, "resource unavailable"],
+  ["second", -32_603, "internal error"],
+] as const)("a %s endpoint that returns the error %s %s shows no other price", async (place, code, message) => {
+  const { ask, disagreements } = await startPayment([lying.url, other.url]);
+  const failing = place === "first" ? lying : other;
+  failing.alter((_method, params, result) =>
+    JSON.stringify(params).includes(LATEST_ROUND) ? new RpcRefusal({ code, message }) : result,
+  );
+  expect(await ask()).toBe(12_000_000n);
+  lie((PRICE * 95n) / 100n - 1n, place === "first" ? other : lying);
+  await expect(ask()).rejects.toMatchObject({ code: "price_unconfirmed" });
+  expect(await disagreements()).toBe(0);
+});
+
+test.each([
+  ["first", lying, [1, 0, 0]],
+  ["second", other, [0, 1, 0]],
+])(
+  "a price that two endpoints of three show is used, and the %s one is counted as disagreeing",
+  async (_, liar, counts) => {
+    const { ask, disagreementsOf } = await startPayment([lying.url, other.url, third.url]);
+    lie(PRICE / 2n, liar);
+    expect(await ask()).toBe(12_000_000n);
+    expect(await disagreementsOf()).toEqual(counts);
+  },
+);
+
+test("three endpoints that all show other prices have no price", async () => {
+  const { ask, disagreementsOf } = await startPayment([lying.url, other.url, third.url]);
+  lie(PRICE / 2n);
+  lie(PRICE * 2n, third);
+  await expect(ask()).rejects.toMatchObject({ code: "endpoints_disagree" });
+  expect(await disagreementsOf()).toEqual([0, 1, 1]);
+});
+
+test("an endpoint that lags is compared after the others, so the old price that it shows stops nothing", async () => {
+  const { ask, disagreements, fixture } = await startPayment([lying.url, other.url, third.url]);
+  for (const ahead of [lying, third])
+    ahead.alter((method, _params, result) =>
+      method === "eth_getBlockByNumber" ? { ...(result as object), number: "0xfffff" } : result,
+    );
+  const opened = fixture.deps.chains.get(chain.id);
+  if (opened?.namespace !== "eip155") throw new Error("the chain is not open");
+  await opened.compareHeights();
+  for (const proxy of [lying, third]) proxy.alter(undefined);
+  lie(PRICE / 2n, other);
+  expect(await ask()).toBe(12_000_000n);
+  expect(await disagreements()).toBe(0);
+});
+
+/** Sets what a feed, or a sequencer's uptime feed, returns. */
+async function setFeed(address: string | undefined, contract: "Feed" | "Sequencer", args: readonly bigint[]) {
+  const { abi } = testContract("Feed", contract);
+  const hash = await chain.client.writeContract({ address: address as Hex, abi, functionName: "set", args });
+  await chain.client.waitForTransactionReceipt({ hash });
+}
+
+const nowSeconds = ({ clock }: { clock: { now: () => Date } }) => BigInt(Math.floor(clock.now().getTime() / 1_000));
+
+test.each([
+  ["first", lying],
+  ["second", other],
+])("the %s endpoint alone does not make a stale price fresh", async (_which, liar) => {
+  const { fixture, buyer } = await startPayment([lying.url, other.url]);
+  const updatedAt = nowSeconds(fixture) - 20n * 3_600n;
+  await setFeed(fixture.deps.networks.prices[0]?.feed, "Feed", [PRICE, updatedAt]);
+  onTestFinished(() => setPrice(120n));
+  const expiresAt = new Date(fixture.clock.now().getTime() + 10 * 3_600_000);
+  const paymentId = await createEuroPayment(fixture, { expiresAt });
+  // The file allows a day.
+  fixture.clock.advance(5 * 3_600_000);
+  expect(await fixture.offer(paymentId, buyer)).toEqual([]);
+  fixture.clock.advance(10_000);
+  replaceWord(liar, updatedAt, nowSeconds(fixture));
+  expect(await fixture.offer(paymentId, buyer)).toEqual([]);
+});
+
+/** Starts a payment on a rollup whose sequencer came up this many seconds ago. `offer` asks for options when no quote is valid. */
+async function startOnRollup(startedAgo: bigint) {
+  const { fixture, buyer, paymentId } = await startPayment([lying.url, other.url]);
+  const sequencer = await deployTestContract(chain.client, "Feed", "Sequencer");
+  const startedAt = nowSeconds(fixture) - startedAgo;
+  await setFeed(sequencer, "Sequencer", [0n, startedAt]);
+  const prices = fixture.deps.networks.prices.map((price) => ({
+    ...price,
+    sequencer: { feed: sequencer, graceSeconds: 3_600 },
+  }));
+  Object.assign(fixture.deps, { networks: { ...fixture.deps.networks, prices } });
+  const offer = () => {
+    fixture.clock.advance(130_000);
+    return fixture.offer(paymentId, buyer);
+  };
+  return { startedAt, offer };
+}
+
+test.each([
+  ["first", lying],
+  ["second", other],
+])("the %s endpoint alone does not end the grace period of a sequencer", async (_which, liar) => {
+  const { startedAt, offer } = await startOnRollup(100n);
+  expect(await offer()).toEqual([]);
+  replaceWord(liar, startedAt, startedAt - 4_000n);
+  expect(await offer()).toEqual([]);
+});
+
+test("a price whose sequencer is up at one endpoint only is not used", async () => {
+  const { startedAt, offer } = await startOnRollup(4_000n);
+  expect(await offer()).toHaveLength(1);
+  replaceWord(lying, startedAt, 0n);
+  await expect(offer()).rejects.toMatchObject({ code: "endpoints_disagree" });
+});
 
 test("a process that has not seen two endpoints agree on a price uses none", async () => {
   const fixture = await makeMerchant([assets.usdc], { rpcUrls: [lying.url, honest.url] });
