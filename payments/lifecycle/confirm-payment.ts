@@ -96,7 +96,7 @@ async function repeatConfirm(
 
 /**
  * Handles a new confirm of a payment that accepts none any more: the wallet gets the payment's status when an unsolicited payment by
- * the same option has opened it.
+ * the same option has opened it, or by a renewal of it that asks for the same transfer.
  */
 async function joinUnsolicited(
   deps: Deps,
@@ -113,7 +113,8 @@ async function joinUnsolicited(
     const late = { attempt: { id: opened }, option: paying, deadline: payment.expires_at, isProof: false };
     const error = await addData(deps, late, args);
     if (error) return refuse("invalid_params", error);
-    await attachSignatures(deps, option, args.results);
+    // The transfer is stored with the end of the quote that it was booked by, and a signature for another end is invalid.
+    if (option.valid_before === paying.valid_before) await attachSignatures(deps, option, args.results);
   }
   return done({ attemptId: null });
 }

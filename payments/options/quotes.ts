@@ -25,12 +25,8 @@ export function isSameQuote(before: OptionRow, quote: Omit<NewOption, "id">): bo
   return terms.every((term) => before[term] === quote[term] || isDeepStrictEqual(before[term], quote[term]));
 }
 
-/**
- * Returns true when two quotes ask for the same transfer, so that a movement on chain matches both and so does what the wallet returned.
- * A push says nothing of its end. Pure.
- */
+/** Returns true when two quotes ask for the same transfer, so that a movement on chain matches both. Pure. */
 export function isSameTransfer(one: OptionRow, other: OptionRow): boolean {
-  if (one.kind !== "push" && one.valid_before !== other.valid_before) return false;
   return (["asset", "payer", "receiver", "amount"] as const).every((term) => one[term] === other[term]);
 }
 

@@ -164,6 +164,18 @@ export const ingressMutations: readonly MutationGroup[] = [
         find: "if (payment.expires_at <= now) return toRefusal(attempt);",
         replace: "if (payment.expires_at <= now) return waiting;",
       },
+      {
+        name: "a confirm of the quote that was signed is refused when its money was booked by a renewal",
+        find: "!isSameTransfer(option, paying)",
+        replace: "option.id !== paying.id",
+        tests: ["test/integration/payments/lifecycle/join-unsolicited.test.ts"],
+      },
+      {
+        name: "a signature for another end is attached to a transfer",
+        find: "if (option.valid_before === paying.valid_before) await",
+        replace: "await",
+        tests: ["test/integration/payments/lifecycle/join-unsolicited.test.ts"],
+      },
     ],
   },
   {
