@@ -206,9 +206,21 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/transfers/evm/lagging-nodes.test.ts"],
       },
       {
+        name: "a height that two endpoints of three have not reached is confirmed after a wait",
+        find: "} else if (afterWait !== run.to) return endWaitForSecond(chain);",
+        replace: "}",
+        tests: ["test/integration/transfers/evm/three-endpoint-finality.test.ts"],
+      },
+      {
+        name: "the wait for a second endpoint goes on while two others agree",
+        find: "return endWaitForSecond(chain);",
+        replace: "return;",
+        tests: ["test/integration/transfers/evm/three-endpoint-finality.test.ts"],
+      },
+      {
         name: "heights that have not been read are marked final",
-        find: "Math.min(await findFinalHeight(deps, chain, cursor), cursor.number)",
-        replace: "await findFinalHeight(deps, chain, cursor)",
+        find: "Math.min(height, cursor.number)",
+        replace: "height",
         tests: [
           "test/integration/transfers/evm/confirm-final.test.ts",
           "test/integration/transfers/evm/lagging-nodes.test.ts",
@@ -586,8 +598,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "the first endpoint's old final block stops the chain",
-        find: "if (known.height !== undefined && !isDue) return known.height;",
-        replace: "if (known.height !== undefined) return known.height;",
+        find: "if (known.height !== undefined && !isDue) return { height: known.height, by };",
+        replace: "if (known.height !== undefined) return { height: known.height, by };",
       },
       {
         name: "a first endpoint without a final block stops the chain",
@@ -596,13 +608,13 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a height that one endpoint alone reports as final counts at once",
-        find: "if (!hasWaitedLongEnough(deps, chain, wait)) return second ?? cursor.finalNumber;",
-        replace: "void hasWaitedLongEnough(deps, chain, wait);",
+        find: "if (!hasWaitedLongEnough(deps, chain, wait)) return",
+        replace: "if (hasWaitedLongEnough(deps, chain, wait) && false) return",
       },
       {
         name: "two endpoints that agree wait for the first one",
-        find: "return second ?? cursor.finalNumber;",
-        replace: "return known.height ?? cursor.finalNumber;",
+        find: "return { height: atOnce, by: undefined };",
+        replace: "return { height: known.height ?? cursor.finalNumber, by: undefined };",
       },
       {
         name: "heights that one endpoint alone has reported are not counted",
@@ -613,6 +625,45 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "the second endpoint is asked in every pass while the first one is a block behind",
         find: "if (known.ahead !== undefined) compareFirst(deps, chain, { known, other: known.ahead });",
         replace: "",
+      },
+      {
+        name: "a height of one endpoint alone counts because another one did not answer an hour ago",
+        find: "    loneHeights.delete(endpoints);\n    return",
+        replace: "    return",
+        tests: ["test/integration/transfers/evm/three-endpoint-finality.test.ts"],
+      },
+      {
+        name: "an endpoint confirms the final height that it alone has reported",
+        find: "isDue) return { height: known.height, by };",
+        replace: "isDue) return { height: known.height, by: undefined };",
+        tests: ["test/integration/transfers/evm/three-endpoint-finality.test.ts"],
+      },
+      {
+        name: "an endpoint confirms by blocks that it alone has",
+        find: "by: source?.source_endpoint ?? undefined",
+        replace: "by: source && undefined",
+        tests: ["test/integration/transfers/evm/three-endpoint-finality.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/decide-final-height.ts",
+    tests: ["test/unit/transfers/evm/decide-final-height.test.ts"],
+    mutations: [
+      {
+        name: "one endpoint of three decides after a wait what is final",
+        find: "reported.length > 2 ? second : highest",
+        replace: "highest",
+      },
+      {
+        name: "one endpoint of three decides at once what is final",
+        find: "atOnce: second",
+        replace: "atOnce: highest",
+      },
+      {
+        name: "two endpoints of which one is stuck confirm nothing more",
+        find: "reported.length > 2 ?",
+        replace: "reported.length > 1 ?",
       },
     ],
   },

@@ -14,18 +14,19 @@ import type { BookingHandlers } from "../booking-handlers.ts";
 import { isSameMovement } from "../match-movements.ts";
 import { type BookUnsolicited, isOurs, listRecordable, recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { decideFinalHeight } from "./decide-final-height.ts";
 import { findFinalHeight } from "./final-heights.ts";
 import { followReorg } from "./follow-reorg.ts";
 import { setBlockTimes } from "./read-blocks.ts";
 import {
   compareWithEndpoint,
   type EndpointRun,
+  endWaitForSecond,
   hasWaitedForSecond,
   isDisagreement,
   listBlocksByEndpoint,
-  listOtherEndpoints,
+  listWitnesses,
   recordDisagreement,
-  recordSecondReading,
 } from "./second-reading.ts";
 import { openAgreement, orphanRefuted } from "./two-endpoint-agreement.ts";
 import { watchAccounts } from "./watched-accounts.ts";
@@ -40,7 +41,7 @@ const MAX_PARTS = 20;
  * Confirms and books every included transfer at the depth of the network's finality. Reads the blocks a second time first:
  * this proves that a transfer is still on the chain, and finds what the first reading missed. On a chain with several
  * endpoints, the second reading uses another endpoint than the first (second-reading.ts), and no endpoint decides alone which
- * height is final (final-heights.ts).
+ * height is final (decide-final-height.ts).
  * With a single endpoint, it reads again what it read in an earlier pass (up to `readBefore`). Blocks are read in parts. Each
  * part is booked before the next one is read. Raises the cursor's final height; `markFinal` stores it.
  */
@@ -50,10 +51,11 @@ export async function confirmFinal(
   args: { cursor: Cursor; readBefore: number; handlers: FinalHandlers },
 ): Promise<void> {
   const { cursor, handlers } = args;
-  const final = Math.min(await findFinalHeight(deps, chain, cursor), cursor.number);
+  const { height, by } = await findFinalHeight(deps, chain, cursor);
+  const final = Math.min(height, cursor.number);
   const before = cursor.finalNumber;
   const budget = { parts: MAX_PARTS };
-  if (chain.endpoints.length > 1) await confirmWithOtherEndpoints(deps, chain, { ...args, final, budget });
+  if (chain.endpoints.length > 1) await confirmWithOtherEndpoints(deps, chain, { ...args, final, by, budget });
   else
     await confirmFrom(deps, chain, { cursor, to: Math.min(final, args.readBefore), handlers, budget, rpc: chain.rpc });
   const isHeld = chain.endpoints.length > 1 && cursor.finalNumber < final;
@@ -105,40 +107,51 @@ function rereadRange(
 
 /**
  * Reads the blocks from other endpoints than the first reading, and books them. Skips an endpoint that does not answer or
- * stays behind for too long; only large amounts still wait for it. An endpoint that disagrees stops the chain, unless a third
- * one agrees with the first reading.
+ * stays behind for too long; only large amounts still wait for it. Two that have not reached the height are waited for without a
+ * limit (`decideFinalHeight`). An endpoint that disagrees stops the chain, unless a third one agrees with the first reading.
  */
 async function confirmWithOtherEndpoints(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; readBefore: number; final: number; handlers: FinalHandlers; budget: { parts: number } },
+  args: {
+    cursor: Cursor;
+    readBefore: number;
+    final: number;
+    by: string | undefined;
+    handlers: FinalHandlers;
+    budget: { parts: number };
+  },
 ): Promise<void> {
-  const { cursor, final, handlers, budget } = args;
+  const { cursor, final, by, handlers, budget } = args;
   for (const run of await listBlocksByEndpoint(deps, chain, { from: cursor.finalNumber + 1, to: final })) {
     let disagreement: unknown;
     let hasAnswered = false;
     let witnessed = -1;
-    for (const witness of listOtherEndpoints(chain, run.sourceEndpoint)) {
+    const reached = new Map<string, number>();
+    for (const witness of listWitnesses(chain, { ...run, by })) {
       if (cursor.finalNumber >= run.to || budget.parts === 0) break;
       try {
         const to = await compareWithEndpoint(deps, chain, witness, run.to);
         hasAnswered = true;
-        await confirmFrom(deps, chain, { cursor, to, handlers, budget, rpc: witness.rpc });
+        reached.set(witness.reporter.name, to);
+        await confirmFrom(deps, chain, { cursor, to, handlers, budget, rpc: witness.endpoint.rpc });
         witnessed = Math.max(witnessed, to);
       } catch (error) {
         if (!(error instanceof ChainError) || !error.transient) throw error;
         if (error.code === "rpc_behind") hasAnswered = true;
         if (!isDisagreement(error)) continue;
-        recordDisagreement(deps, chain, witness, error);
+        recordDisagreement(deps, chain, witness.endpoint, error);
         disagreement = error;
       }
     }
     if (budget.parts === 0) return;
-    if (cursor.finalNumber >= run.to) recordSecondReading(chain);
+    const { afterWait } = decideFinalHeight([run.to, ...reached.values()]);
+    if (cursor.finalNumber >= run.to) endWaitForSecond(chain);
     else if (disagreement !== undefined) {
       await recheckFirstReading(deps, chain, { cursor, run });
       throw disagreement;
-    } else if (!hasAnswered || hasWaitedForSecond(deps, chain, { wanted: run.to, reached: witnessed }))
+    } else if (afterWait !== run.to) return endWaitForSecond(chain);
+    else if (!hasAnswered || hasWaitedForSecond(deps, chain, { wanted: run.to, reached: witnessed }))
       await confirmAlone(deps, chain, { ...args, run });
     else return;
   }
@@ -157,7 +170,7 @@ async function recheckFirstReading(
   if (!reader) return;
   const range = { from: cursor.finalNumber + 1, to: run.to };
   try {
-    await compareWithEndpoint(deps, chain, reader, run.to);
+    await compareWithEndpoint(deps, chain, { endpoint: reader, reporter: reader }, run.to);
     for await (const _ of rereadRange(deps, chain, { range, rpc: reader.rpc }));
   } catch (error) {
     if (isDisagreement(error)) Object.assign(cursor, await followReorg(deps, chain, cursor, range.from));

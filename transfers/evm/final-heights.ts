@@ -2,8 +2,9 @@ import { isTransientChainError } from "../../chains/errors.ts";
 import { readFinalHeight } from "../../chains/evm/blocks.ts";
 import { type EndpointRpc, isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
-import type { Cursor } from "../../db/queries/chain-cursors.ts";
+import { type Cursor, listBlockSources } from "../../db/queries/chain-cursors.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { decideFinalHeight } from "./decide-final-height.ts";
 import { hasWaitedLongEnough, maxBehindMs, type Waits } from "./endpoint-waits.ts";
 
 /** The final height of the endpoint that is asked first, compared with those of the others. */
@@ -21,36 +22,42 @@ const comparisons = new WeakMap<EvmChain["endpoints"], Comparison>();
 /** Waits for a second endpoint that reports a height as final. */
 const loneHeights: Waits = new WeakMap();
 
+/** A final height. `by` is the endpoint that reports it if no other one is known to have reached it. */
+export type FinalHeight = { height: number; by: string | undefined };
+
 /**
  * Returns the highest block that is final by the network's policy. A number of blocks is counted from the cursor and not from an
  * unread head. A tag is asked for at one endpoint; the second reading compares each height that it reports. The other endpoints
  * are asked too while the first one reports none, or has been lower than they for as long as an endpoint that is behind is waited
- * for. Then the greatest height that two endpoints have reached counts, and one that a single endpoint reports once the others
- * have not reached it for as long again. Large amounts still wait for two. Throws ChainError if no endpoint reports a height.
+ * for. Then `decideFinalHeight` decides. Large amounts still wait for two. Throws ChainError if no endpoint reports a height.
  */
 export async function findFinalHeight(
-  deps: Pick<TransferDeps, "metrics" | "log" | "now">,
+  deps: Pick<TransferDeps, "db" | "metrics" | "log" | "now">,
   chain: EvmChain,
   cursor: Cursor,
-): Promise<number> {
+): Promise<FinalHeight> {
   const { network, endpoints } = chain;
-  if (typeof network.finality === "object") return cursor.number - network.finality.blocks + 1;
-  if (endpoints.length < 2) return readFinalHeight(chain, chain.rpc);
+  if (typeof network.finality === "object") return countFromCursor(deps, chain, cursor, network.finality.blocks);
+  if (endpoints.length < 2) return { height: await readFinalHeight(chain, chain.rpc), by: undefined };
   const { by, value: first } = await chain.readFromOneEndpoint((rpc) => readUnlessUnavailable(chain, rpc));
   const known = noteFirst(deps, chain, { by, height: first instanceof Error ? undefined : first });
   const isDue = deps.now().getTime() - known.levelAt >= maxBehindMs(network);
-  if (known.height !== undefined && !isDue) return known.height;
+  if (known.height !== undefined && !isDue) return { height: known.height, by };
 
   const others = endpoints.filter(({ name }) => name !== by);
   const answers = [first, ...(await Promise.all(others.map(({ rpc }) => readIfAnswered(chain, rpc))))];
-  const heights = answers.filter((answer) => typeof answer === "number").toSorted((a, b) => b - a);
-  const [highest, second] = heights;
-  if (highest === undefined) throw first;
-  compareFirst(deps, chain, { known, other: highest });
-  if (known.height === highest) return highest;
-  const wait = { waits: loneHeights, wanted: highest, reached: second ?? -1 };
-  if (!hasWaitedLongEnough(deps, chain, wait)) return second ?? cursor.finalNumber;
-  if (cursor.finalNumber < Math.min(highest, cursor.number)) {
+  const { atOnce, afterWait } = decideFinalHeight(answers.filter((answer) => typeof answer === "number"));
+  if (afterWait === undefined) throw first;
+  compareFirst(deps, chain, { known, other: afterWait });
+  if (atOnce === afterWait) {
+    // The time of a height that one endpoint reports alone begins again.
+    loneHeights.delete(endpoints);
+    return { height: atOnce, by: undefined };
+  }
+  if (known.height === afterWait) return { height: afterWait, by };
+  const wait = { waits: loneHeights, wanted: afterWait, reached: atOnce ?? -1 };
+  if (!hasWaitedLongEnough(deps, chain, wait)) return { height: atOnce ?? cursor.finalNumber, by: undefined };
+  if (cursor.finalNumber < Math.min(afterWait, cursor.number)) {
     deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
     const reported = [by, ...others.map(({ name }) => name)].map((name, index) => {
       const answer = answers[index];
@@ -61,7 +68,20 @@ export async function findFinalHeight(
       "no second endpoint reports a height as final; one is trusted except for large amounts",
     );
   }
-  return highest;
+  return { height: afterWait, by: undefined };
+}
+
+/** Counts the blocks below the cursor. Only the endpoint that the cursor's block was read from is known to have reached it. */
+async function countFromCursor(
+  { db }: Pick<TransferDeps, "db">,
+  { chain, endpoints }: EvmChain,
+  cursor: Cursor,
+  blocks: number,
+): Promise<FinalHeight> {
+  const height = cursor.number - blocks + 1;
+  if (endpoints.length < 2 || height <= cursor.finalNumber) return { height, by: undefined };
+  const [source] = await listBlockSources(db, { chain, from: cursor.number, to: cursor.number });
+  return { height, by: source?.source_endpoint ?? undefined };
 }
 
 /** Reads the final height of a second endpoint, and compares the height that the first one has reported with it. */

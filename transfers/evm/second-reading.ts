@@ -42,27 +42,39 @@ function groupByEndpoint(
   return runs;
 }
 
-/** Returns the endpoints other than the one of the first reading, in their order. */
-export function listOtherEndpoints(
+/** An endpoint that makes the second reading, and the one that reports the final height for it. */
+export type Witness = { endpoint: EndpointRpc; reporter: EndpointRpc };
+
+/**
+ * Returns the endpoints other than the one of the first reading, in their order. Each reports its own final height, except the one
+ * that alone has reported the height to confirm (`by`): for that, the endpoint of the first reading reports.
+ */
+export function listWitnesses(
   { endpoints }: Pick<EvmChain, "endpoints">,
-  sourceEndpoint: string | null,
-): EndpointRpc[] {
-  return endpoints.filter(({ name }, index) => (sourceEndpoint === null ? index > 0 : name !== sourceEndpoint));
+  { sourceEndpoint, by }: { sourceEndpoint: string | null; by: string | undefined },
+): Witness[] {
+  const isReader = ({ name }: EndpointRpc, index: number) =>
+    sourceEndpoint === null ? index === 0 : name === sourceEndpoint;
+  const reader = endpoints.filter(isReader);
+  const others = endpoints.filter((endpoint, index) => !isReader(endpoint, index));
+  return others.map((endpoint) => {
+    const candidates = [endpoint, ...reader, ...others];
+    return { endpoint, reporter: candidates.find(({ name }) => name !== by) ?? endpoint };
+  });
 }
 
 /**
- * Reads the final height from another endpoint. Compares the hash and the time of the block there, or at `height` if that is
- * lower, with the block of the first reading; deadlines depend on block times. Returns the height up to which both endpoints
+ * Reads the final height that an endpoint's `reporter` reports. Compares the hash and the time of the endpoint's block there, or at
+ * `height` if that is lower, with the block of the first reading; deadlines depend on block times. Returns the height up to which both
  * agree. Throws ChainError `endpoints_disagree`.
  */
 export async function compareWithEndpoint(
   deps: Pick<TransferDeps, "db" | "now">,
   chain: EvmChain,
-  endpoint: EndpointRpc,
+  { endpoint: { name, rpc }, reporter }: Witness,
   height: number,
 ): Promise<number> {
-  const { name, rpc } = endpoint;
-  const final = await readComparedHeight(deps, chain, endpoint);
+  const final = await readComparedHeight(deps, chain, reporter);
   const upTo = Math.min(final, height);
   const [known, block] = await Promise.all([
     findBlock(deps.db, { chain: chain.chain, number: upTo }),
@@ -89,8 +101,8 @@ export function recordDisagreement(
   deps.log.error({ chain, endpoint: name, err }, "endpoints disagree about a final block; it is not booked");
 }
 
-/** Notes that a second endpoint is no longer behind. */
-export function recordSecondReading({ endpoints }: Pick<EvmChain, "endpoints">): void {
+/** Ends the wait for a second endpoint: none is behind any more, or two agree. The time begins again. */
+export function endWaitForSecond({ endpoints }: Pick<EvmChain, "endpoints">): void {
   secondReadings.delete(endpoints);
 }
 
