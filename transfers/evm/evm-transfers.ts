@@ -1,5 +1,6 @@
 import { readHead } from "../../chains/evm/blocks.ts";
 import { PAYOUT_VALID_BEFORE, payoutKind } from "../../chains/evm/evm-payouts.ts";
+import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import { type EvmChain, getEvmToken } from "../../chains/evm/open-evm-chain.ts";
 import { openEvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
 import { isWatched } from "../../db/queries/chain-cursors.ts";
@@ -12,6 +13,7 @@ import { readGasRules } from "./gas-limits.ts";
 import { wakeOwners } from "./lane-capacity.ts";
 import { readLaneBalances } from "./lane-funds.ts";
 import { isLaneHeld } from "./lane-holds.ts";
+import { singleTransferGas } from "./lane-signers.ts";
 import { screenByOracle } from "./oracle-screening.ts";
 import { deductLatestCharge, readCharge } from "./rollup-charge.ts";
 import { startEvm } from "./start-chain.ts";
@@ -46,7 +48,9 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
       return balances;
     },
     readIssuerActions: (deps) => readIssuerActions(deps, chain),
-    isLaneHeld: (lane, status) =>
-      isLaneHeld(lane, status, { policy: deductLatestCharge(chain), feeModel: chain.network.feeModel }),
+    isLaneHeld: (lane, status) => {
+      const policy = deductLatestCharge(chain, singleTransferGas(chain, lowerCaseHex(lane.address)));
+      return isLaneHeld(lane, status, { policy, feeModel: chain.network.feeModel });
+    },
   };
 }

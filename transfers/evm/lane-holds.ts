@@ -5,6 +5,7 @@ import { chooseFees, chooseReplacementFees, type FeePolicy, isPricedOut } from "
 /**
  * Returns true while the fee ceiling stops a lane that has something to send: the next block's fee is above the
  * ceiling, or the transaction with the lowest nonce is underpriced and its replacement would exceed the ceiling.
+ * @param rules.policy for a transaction with one transfer of the lane
  */
 export function isLaneHeld(
   lane: Pick<LaneStatus, "in_flight" | "lowest_max_fee" | "lowest_priority_fee">,

@@ -4,6 +4,7 @@ import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { BASE_GAS } from "./multicall-batch.ts";
 
 /** The signers of a chain's lanes: those of the relayers, and the one for contract wallets. */
 export type LaneSigners = { relayers: readonly Signer[]; wallets: readonly Signer[] };
@@ -32,4 +33,11 @@ export function hasWalletLane({ network }: Pick<EvmChain, "network">): boolean {
 /** Returns the address of the lane that sends for contract wallets. */
 export function walletLaneOf({ network }: Pick<EvmChain, "network">): Hex {
   return lowerCaseHex(network.lanes.at(-1)?.address ?? "0x");
+}
+
+/** Returns the gas limit of a lane's transaction with one transfer. The last of several lanes sends for contract wallets. */
+export function singleTransferGas(chain: EvmChain, lane: Hex): bigint {
+  const { walletGas, assets } = chain.network;
+  const isWalletLane = hasWalletLane(chain) && lane === walletLaneOf(chain);
+  return BASE_GAS + BigInt(isWalletLane ? walletGas : Math.max(...assets.map(({ transferGas }) => transferGas)));
 }

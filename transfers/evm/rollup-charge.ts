@@ -5,7 +5,7 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readRollupFee } from "../../chains/evm/rollup-fees.ts";
 import { keccak256 } from "../../chains/keccak256.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { deductCharge, type FeePolicy } from "./gas-fees.ts";
+import { deductCharge, type FeePolicy, limitPolicy } from "./gas-fees.ts";
 import { BASE_GAS, type Payload } from "./multicall-batch.ts";
 
 /** The last charges that this process has read, wei for `gas`. */
@@ -37,7 +37,12 @@ export async function readCharge(deps: Pick<TransferDeps, "log">, chain: EvmChai
   }
 }
 
-/** Returns the fee policy for the gas alone, by the charges that `readCharge` has read. */
-export function deductLatestCharge(chain: EvmChain): FeePolicy {
-  return deductCharge(chain.network.fees, latest.get(chain) ?? { charge: 0n, gas: 1n });
+/**
+ * Returns the fee policy for the gas alone of a transaction with this gas limit, by the charges that `readCharge` has read and the
+ * most that one transaction may offer.
+ */
+export function deductLatestCharge(chain: EvmChain, gas: bigint): FeePolicy {
+  const { fees } = chain.network;
+  const policy = limitPolicy(fees, { gas, maxTransactionFee: fees.maxTransactionFee });
+  return deductCharge(policy, latest.get(chain) ?? { charge: 0n, gas: 1n });
 }

@@ -5,7 +5,7 @@ import { validateFeeModel } from "../../../chains/evm/fee-model.ts";
 import { lowerCaseHex } from "../../../chains/evm/hex.ts";
 import type { EvmChain } from "../../../chains/evm/open-evm-chain.ts";
 import { readRollupFee } from "../../../chains/evm/rollup-fees.ts";
-import { hasWalletLane } from "../../../transfers/evm/lane-signers.ts";
+import { singleTransferGas } from "../../../transfers/evm/lane-signers.ts";
 import { BASE_GAS } from "../../../transfers/evm/multicall-batch.ts";
 import { type Price, priceTransaction } from "../../../transfers/evm/price-transaction.ts";
 import { samplePayment } from "../../../transfers/evm/rollup-charge.ts";
@@ -36,13 +36,14 @@ export function laneChecks(chain: EvmChain): Check[] {
         const { wei: charge } = await readRollupFee(chain, sample);
         const price = await priceTransaction(chain, sample, quoted);
         const lanes = network.lanes.map(async ({ address }, index) => {
-          const balance = await readGasBalance(rpc, lowerCaseHex(address));
-          const least = gasLimitOf(chain, index) * (price?.fees.maxFeePerGas ?? policy.maxFeePerGas) + charge;
+          const lane = lowerCaseHex(address);
+          const balance = await readGasBalance(rpc, lane);
+          const least = singleTransferGas(chain, lane) * (price?.fees.maxFeePerGas ?? policy.maxFeePerGas) + charge;
           const perPayment = GAS_PER_PAYMENT * current + 2n * charge;
           return describeLane({ name: `lane ${index} gas`, address, balance, least, perPayment });
         });
         const fees = { price, current, charge, perGas: charge / sample.gas, ceiling: policy.maxFeePerGas };
-        return [describeFees(fees), describeTransactionFee(network), ...(await Promise.all(lanes))];
+        return [describeFees(fees), describeTransactionFee(network, current), ...(await Promise.all(lanes))];
       },
     },
   ];
@@ -69,10 +70,21 @@ function describeFees({
     : failure(name, detail, "Raise fees.maxFeePerGas, or nothing is sent until gas is cheaper.");
 }
 
-/** Returns a warning when full batches at the fee ceiling would offer more than one transaction may. Smaller ones are sent then. */
-function describeTransactionFee({ batchGas, fees }: EvmChain["network"]): Outcome {
+/**
+ * Returns an error when the largest transfer alone offers more than one transaction may: it waits until gas is cheaper. Returns a
+ * warning when full batches at the fee ceiling would; smaller ones are sent then.
+ * @param current wei per gas
+ */
+function describeTransactionFee({ batchGas, walletGas, assets, fees }: EvmChain["network"], current: bigint): Outcome {
   const name = "transaction fee";
   const [gas, most] = [BigInt(batchGas), fees.maxTransactionFee];
+  const largest = BASE_GAS + BigInt(Math.max(walletGas, ...assets.map(({ transferGas }) => transferGas)));
+  if (largest * current > most)
+    return failure(
+      name,
+      `the largest transfer needs ${formatEther(largest * current)} of the native coin now, a transaction offers at most ${formatEther(most)}`,
+      "Raise fees.maxTransactionFee to what every endpoint takes (txfeecap), or such transfers wait until gas is cheaper.",
+    );
   const detail = `a transaction offers at most ${formatEther(most)} of the native coin, a full batch at the ceiling ${formatEther(gas * fees.maxFeePerGas)}`;
   if (gas * fees.maxFeePerGas <= most) return ok(name, detail);
   return warning(
@@ -80,13 +92,6 @@ function describeTransactionFee({ batchGas, fees }: EvmChain["network"]): Outcom
     `${detail}: batches are smaller from ${formatGwei(most / (2n * gas))} gwei on`,
     "Raise fees.maxTransactionFee if every endpoint takes more (txfeecap), or accept smaller batches.",
   );
-}
-
-/** The gas limit of the smallest transaction that a lane sends. The last of several lanes sends for contract wallets. */
-function gasLimitOf(chain: EvmChain, index: number): bigint {
-  const { lanes, walletGas, assets } = chain.network;
-  const isWalletLane = hasWalletLane(chain) && index === lanes.length - 1;
-  return BASE_GAS + BigInt(isWalletLane ? walletGas : Math.max(...assets.map(({ transferGas }) => transferGas)));
 }
 
 /** Returns the outcome for a lane by what its balance pays for. All amounts in wei; `least` is what one transaction needs. */

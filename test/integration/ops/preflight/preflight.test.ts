@@ -332,6 +332,19 @@ test("a fee ceiling below the current price of gas is an error", async () => {
   await expectFindings(document, [{ chain: evm, check: "fee ceiling", status: "error", remedy: "fees.maxFeePerGas" }]);
 });
 
+test("a single transfer that offers more than one transaction may at the present price of gas is an error", async () => {
+  const document = world.document("eip155:");
+  const row = { chain: evm, check: "transaction fee" };
+  document.chains[0].walletGas = 1_000_000;
+  document.chains[0].fees = { maxFeePerGas: String(parseGwei("200")), priorityFeePerGas: String(parseGwei("100")) };
+  // Anvil's base fee is at most one gwei.
+  document.chains[0].fees.maxTransactionFee = String(1_060_000n * parseGwei("102"));
+  await expectFindings(document, [{ ...row, status: "warning", detail: "batches are smaller" }]);
+  document.chains[0].fees.maxTransactionFee = String(1_060_000n * parseGwei("100"));
+  const detail = "the largest transfer needs 0.106";
+  await expectFindings(document, [{ ...row, status: "error", detail, remedy: "Raise fees.maxTransactionFee" }]);
+});
+
 test("a rollup's charges count in the fee ceiling and in the number of payments that a lane can pay for", async () => {
   const document = world.document("eip155:");
   const set = await plantPredeploy(chain, "GasPriceOracle");

@@ -78,7 +78,7 @@ test("on an OP Stack chain, transfers wait while the charges besides the gas exc
     return isLaneHeld(
       lane,
       { base_fee: parseGwei("4"), waiting: true },
-      { policy: deductLatestCharge(fixture.evm), feeModel: "op-stack" },
+      { policy: deductLatestCharge(fixture.evm, LIMIT), feeModel: "op-stack" },
     );
   };
   expect(await isHeld(), "the gauge of the alert").toBe(true);

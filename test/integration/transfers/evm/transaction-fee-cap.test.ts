@@ -1,6 +1,8 @@
 import { type Hex, parseEther, parseGwei, parseTransaction } from "viem";
 import { expect, test } from "vitest";
-import { fundBuyers, mine, startChain, type TestChain, transfersTo } from "../../../support/evm-chain.ts";
+import { listChainStatuses } from "../../../../db/queries/gauges.ts";
+import { evmTransfers } from "../../../../transfers/evm/evm-transfers.ts";
+import { fundBuyer, fundBuyers, mine, startChain, type TestChain, transfersTo } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 
@@ -80,4 +82,30 @@ test("a replacement that cannot rise within the most that a transaction may offe
   }
   expect(new Set(await fixture.statesOf(ids))).toEqual(new Set(["confirmed"]));
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(20);
+});
+
+test("a lane counts as held while one transfer alone would offer more than a transaction may", async () => {
+  const gas = 190_000n;
+  const chain = await startChain();
+  const fees = { ...POLYGON_FEES, maxTransactionFee: String(gas * parseGwei("100")) };
+  const fixture = await makeTransfersFixture(chain, { change: { fees } });
+  const { id } = await fixture.sign(await fundBuyer(chain));
+  const [lane] = chain.keys.lanes;
+  const idle = { chain: chain.id, address: lane?.address.toLowerCase() ?? "", next_nonce: 0 };
+  const none = { in_flight: 0, oldest_at: null, newest_max_fee: null, lowest_max_fee: null, lowest_priority_fee: null };
+  const isHeldAt = async (gwei: string) => {
+    await mineAt(chain, gwei);
+    await fixture.watch();
+    const [status] = await listChainStatuses(fixture.db, fixture.deps.now());
+    return evmTransfers(fixture.evm).isLaneHeld({ ...idle, ...none }, status);
+  };
+  // With the tip of 30 gwei, the price is a gwei above the limit, and then a gwei below it.
+  expect(await isHeldAt("71"), "the gauge of the alert").toBe(true);
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("71") });
+  await fixture.relay();
+  expect(await fixture.statesOf([id])).toEqual(["ready"]);
+  expect(await isHeldAt("69")).toBe(false);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
 });
