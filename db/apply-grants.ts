@@ -1,11 +1,11 @@
-import { sql } from "kysely";
+import { sql, type Transaction } from "kysely";
 import { memberNames } from "../runtime/member-names.ts";
 import { errorCode } from "../runtime/redaction.ts";
 import { callable } from "./grants/callable-functions.ts";
 import type { AnyPrivileges } from "./grants/privileges.ts";
 import { roles } from "./grants/roles.ts";
 import { grants } from "./grants.ts";
-import type { Pool } from "./tables.ts";
+import type { Pool, Tables } from "./tables.ts";
 
 /** SQLSTATE: another database's migration has just created the role. */
 const EXISTS = new Set(["42710", "23505"]);
@@ -15,12 +15,12 @@ const NOT_ALLOWED = "42501";
 /**
  * Creates the roles that do not exist and gives each its privileges (db/grants.ts). Repeatable. It locks no table, and other
  * sessions see either the former privileges or the new ones.
+ * The first call after a migration also takes away every other privilege from the roles. Later ones do so only from `public`:
+ * another release with this schema may need them.
  *
  * Throws an error with the statements for an administrator when a role is missing and may not be created.
- * @param args.revokes takes away every other privilege from the roles. Otherwise only from `public`: another release with this
- * schema may need them
  */
-export async function applyGrants(db: Pool, { revokes }: { revokes: boolean }): Promise<void> {
+export async function applyGrants(db: Pool): Promise<void> {
   await createRoles(db);
   await db.transaction().execute(async (trx) => {
     const { rows } = await sql<{ signature: string }>`
@@ -30,9 +30,18 @@ export async function applyGrants(db: Pool, { revokes }: { revokes: boolean }): 
       trx,
     );
     const functions = rows.map(({ signature }) => signature);
-    const from = revokes ? ["public", ...Object.values(roles)] : ["public"];
+    const from = (await isFirstSince(trx)) ? ["public", ...Object.values(roles)] : ["public"];
     await sql.raw(buildGrants(functions, from.join(", "))).execute(trx);
   });
+}
+
+/** Notes the newest migration that has run. Returns true when no earlier call that was committed has noted it. */
+async function isFirstSince(db: Transaction<Tables>): Promise<boolean> {
+  const { rows } = await sql`
+    insert into revoked_grants (migration) select max(name) from kysely_migration
+    on conflict (only_row) do update set migration = excluded.migration
+    where revoked_grants.migration <> excluded.migration returning migration`.execute(db);
+  return rows.length > 0;
 }
 
 /** Roles belong to the whole server, so migrations of several databases may create them at the same time. */

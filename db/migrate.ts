@@ -65,8 +65,9 @@ export async function readMigrations(): Promise<Migrations> {
  *
  * Several replicas may call it at the same time: one migrates and the others wait for it. Each migration is one
  * transaction, which never waits long for a lock and is retried. Large indexes are built after the transaction, without
- * blocking writes. Finally each role gets the privileges of this release, and loses all others if a migration ran. Without one,
- * the database may have been migrated by a later release with the same schema, whose processes need their privileges.
+ * blocking writes. Finally each role gets the privileges of this release. It loses all others after a migration, also one of a call
+ * that was interrupted. Without one, the database may have been migrated by a later release with the same schema, whose processes
+ * need their privileges.
  *
  * It changes nothing on a database that the next release has migrated: that release's privileges include those of this one.
  * Throws `SchemaTooNewError` for a database of a later release, and the database's error when a migration fails, whose
@@ -88,7 +89,7 @@ async function migrate(db: Pool, { onWait, onBlocked, migrations }: MigrateOptio
       .values(listTransitions())
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    await applyGrants(db, { revokes: ran.length > 0 });
+    await applyGrants(db);
     return ran;
   };
   return whileLocked(db, run, (session) => onBlocked?.(session));

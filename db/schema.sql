@@ -797,6 +797,13 @@ create table rpc_endpoint (
   chain text not null,
   name text not null,
   worker text not null,
+create table revoked_grants (
+  only_row boolean not null default true,
+  migration text not null,
+  CHECK (only_row),
+  PRIMARY KEY (only_row)
+);
+
   reported_at timestamp with time zone not null,
   answered_at timestamp with time zone,
   failed_at timestamp with time zone,

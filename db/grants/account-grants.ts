@@ -14,6 +14,8 @@ export const accountGrants: GrantsOf<AccountTables & AuditTables & OperatorTable
   // Only functions lock rows of these.
   named_lock: {},
   payer_lock: {},
+  // Only `migrate` reads and writes it.
+  revoked_grants: {},
 
   // Accounts
   account: {

@@ -7,6 +7,8 @@ export type AuditTables = {
   /** The rows that functions lock, instead of advisory locks, which any login may take. */
   named_lock: { name: string };
   payer_lock: { number: number };
+  /** The newest migration after which `migrate` has revoked what the grants do not name. One row at most. */
+  revoked_grants: { migration: string };
   /** What an API key, an operator or a worker changed. A trigger sets the day, the sequence and the hash. */
   audit_entry: {
     /** YYYY-MM-DD, UTC. */

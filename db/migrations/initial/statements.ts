@@ -23,6 +23,7 @@ const files = [
   "operators",
   "retention",
   "storage",
+  "revoked-grants",
 ];
 
 /** The texts of the files. A build contains the result of this module, not the module (see scripts/build.ts). */

@@ -174,6 +174,18 @@ test("a migration takes away what the grants do not name", async () => {
   expect(await attempt(client, "select password_hash from operator")).toBe(REFUSED);
 });
 
+test("a call that was interrupted after a migration leaves the revocations to the next call", async () => {
+  const own = await createDatabase();
+  await execute(own, "grant update on ledger_entry to pay_api");
+  const next = await migrationsOfNext();
+  const [last = ""] = Object.keys(next).sort().reverse();
+  const interrupted = { ...next, [last]: { up: async () => undefined, concurrentIndexes: { never: "no index" } } };
+  await expect(migrateDatabase(own, { migrations: interrupted as unknown as Migrations })).rejects.toThrow();
+  expect(await migrateDatabase(own, { migrations: next })).toEqual([]);
+  const client = await connectAs("api", own);
+  expect(await attempt(client, "update ledger_entry set amount = 1")).toBe(REFUSED);
+});
+
 test("without a migration, `migrate` gives each role what is missing, and takes nothing from the roles of another release", async () => {
   const own = await createDatabase();
   await execute(
