@@ -44,8 +44,6 @@ create table api_key (
   allowed_cidrs text[],
   expires_at timestamp with time zone,
   created_by text,
-  secret_by text,
-  previous_by text,
   created_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
   last_used_at timestamp with time zone,
@@ -57,11 +55,17 @@ create table api_key (
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
   FOREIGN KEY (created_by) REFERENCES api_key(id),
-  FOREIGN KEY (previous_by) REFERENCES api_key(id),
-  FOREIGN KEY (secret_by) REFERENCES api_key(id),
   PRIMARY KEY (id),
   UNIQUE (hash),
   UNIQUE (previous_hash)
+);
+
+create table api_key_maker (
+  maker_id text not null,
+  key_id text not null,
+  FOREIGN KEY (key_id) REFERENCES api_key(id),
+  FOREIGN KEY (maker_id) REFERENCES api_key(id),
+  PRIMARY KEY (maker_id, key_id)
 );
 
 create table app_id (
@@ -793,10 +797,6 @@ create table retention (
   PRIMARY KEY (relation)
 );
 
-create table rpc_endpoint (
-  chain text not null,
-  name text not null,
-  worker text not null,
 create table revoked_grants (
   only_row boolean not null default true,
   migration text not null,
@@ -804,6 +804,10 @@ create table revoked_grants (
   PRIMARY KEY (only_row)
 );
 
+create table rpc_endpoint (
+  chain text not null,
+  name text not null,
+  worker text not null,
   reported_at timestamp with time zone not null,
   answered_at timestamp with time zone,
   failed_at timestamp with time zone,
@@ -1124,9 +1128,6 @@ create table webhook_fanout (
 );
 
 CREATE INDEX api_key_account ON public.api_key USING btree (account_id);
-CREATE INDEX api_key_created_by ON public.api_key USING btree (created_by) WHERE (created_by IS NOT NULL);
-CREATE INDEX api_key_previous_by ON public.api_key USING btree (previous_by) WHERE (previous_by IS NOT NULL);
-CREATE INDEX api_key_secret_by ON public.api_key USING btree (secret_by) WHERE (secret_by IS NOT NULL);
 CREATE INDEX app_id_account ON public.app_id USING btree (account_id, created_at DESC, id DESC);
 CREATE INDEX approval_key_reported ON public.approval_key USING btree (reported_at);
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);

@@ -7,7 +7,7 @@ import { append, type GrantsOf, read, readers, write, writeAndDelete } from "./p
 const auditColumns = ["at", "actor_kind", "actor_id", "actor_address", "action", "subject", "before", "after"] as const;
 
 /** The columns that a new secret of an API key changes. */
-const rotatedColumns = ["hash", "hint", "secret_by", "previous_hash", "previous_until", "previous_by"] as const;
+const rotatedColumns = ["hash", "hint", "previous_hash", "previous_until"] as const;
 
 /** Accounts, the audit log and operators. */
 export const accountGrants: GrantsOf<AccountTables & AuditTables & OperatorTables> = {
@@ -38,8 +38,6 @@ export const accountGrants: GrantsOf<AccountTables & AuditTables & OperatorTable
         "allowed_cidrs",
         "expires_at",
         "created_by",
-        "secret_by",
-        "previous_by",
         "created_at",
         "revoked_at",
         "last_used_at",
@@ -47,6 +45,7 @@ export const accountGrants: GrantsOf<AccountTables & AuditTables & OperatorTable
       ],
     },
   },
+  api_key_maker: { api: append, admin: append, reader: read },
   app_id: { api: { ...append, update: ["revoked_at"] }, admin: { ...append, update: ["revoked_at"] }, reader: read },
   frame_origin: { api: read, admin: { ...append, delete: true }, reader: read },
   idempotency: {

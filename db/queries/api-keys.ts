@@ -94,17 +94,23 @@ export async function listAccountKeys(db: Db, accountId: string): Promise<ApiKey
 export async function updateApiKey(
   db: Db,
   id: string,
-  changes: Pick<
-    Updateable<Tables["api_key"]>,
-    "hash" | "hint" | "secret_by" | "previous_hash" | "previous_until" | "previous_by"
-  >,
+  changes: Pick<Updateable<Tables["api_key"]>, "hash" | "hint" | "previous_hash" | "previous_until">,
 ): Promise<ApiKeyRow> {
   return db.updateTable("api_key").set(changes).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
 }
 
+/** Records that a key has made a secret of another one. */
+export async function insertKeyMaker(db: Db, row: Insertable<Tables["api_key_maker"]>): Promise<void> {
+  await db
+    .insertInto("api_key_maker")
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
 /**
- * Revokes an API key, and with `withCreated` also the keys that it created and those that have a secret of its making which works,
- * those of these keys, and so on. Returns the ids of the keys that were not revoked before.
+ * Revokes an API key, and with `withCreated` also the keys of which it has ever made a secret, those of these keys, and so on.
+ * Returns the ids of the keys that were not revoked before.
  */
 export async function markKeysRevoked(
   db: Db,
@@ -113,9 +119,7 @@ export async function markKeysRevoked(
   const { rows } = await sql<{ id: string }>`
     with recursive family as (
       select ${id}::text as id
-      union select k.id from api_key k
-      join family f on k.created_by = f.id or k.secret_by = f.id or (k.previous_by = f.id and k.previous_until > ${at})
-      where ${withCreated}
+      union select m.key_id from api_key_maker m join family f on m.maker_id = f.id where ${withCreated}
     )
     update api_key set revoked_at = ${at} from family
     where api_key.id = family.id and api_key.revoked_at is null returning api_key.id`.execute(db);

@@ -41,14 +41,13 @@ export type AccountTables = {
     expires_at: Date | null;
     /** The key that created this one; null: an operator did. */
     created_by: string | null;
-    /** The keys whose calls made the present and the former secret; null: an operator did. */
-    secret_by: string | null;
-    previous_by: Optional<string>;
     created_at: Date;
     revoked_at: Optional<Date>;
     last_used_at: Optional<Date>;
     last_used_address: Optional<string>;
   };
+  /** The keys that have made a secret of a key, also of one that has ended. */
+  api_key_maker: { maker_id: string; key_id: string };
   app_id: { id: string; account_id: string; mode: Mode; created_at: Date; revoked_at: Date | null };
   /** Origins that may frame the data page of an account's payments. */
   frame_origin: { account_id: string; origin: string; created_at: Date };

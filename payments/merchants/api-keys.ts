@@ -1,6 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { inTransaction } from "../../db/in-transaction.ts";
-import { findApiKeyRow, insertApiKey, lockLiveKey, markKeysRevoked, updateApiKey } from "../../db/queries/api-keys.ts";
+import {
+  findApiKeyRow,
+  insertApiKey,
+  insertKeyMaker,
+  lockLiveKey,
+  markKeysRevoked,
+  updateApiKey,
+} from "../../db/queries/api-keys.ts";
 import { insertAuditEntries, type JsonObject } from "../../db/queries/audit-entries.ts";
 import { listMissingMerchants } from "../../db/queries/merchants.ts";
 import type { Db, Mode } from "../../db/tables.ts";
@@ -53,9 +60,9 @@ export async function createApiKey(
       allowed_cidrs: limits.allowedCidrs && [...limits.allowedCidrs],
       expires_at: limits.expiresAt,
       created_by: caller?.keyId ?? null,
-      secret_by: caller?.keyId ?? null,
       created_at: at,
     });
+    if (caller?.keyId) await insertKeyMaker(db, { maker_id: caller.keyId, key_id: row.id });
     await audit({ ...deps, db }, args, {
       action: "api_key.created",
       subject: row.id,
@@ -88,11 +95,10 @@ export async function rotateApiKey(
     const key = makeKeyText(before.mode);
     const row = await updateApiKey(db, before.id, {
       ...secretColumns(key),
-      secret_by: args.caller?.keyId ?? null,
       previous_hash: before.hash,
       previous_until: previousUntil,
-      previous_by: before.secret_by,
     });
+    if (args.caller?.keyId) await insertKeyMaker(db, { maker_id: args.caller.keyId, key_id: row.id });
     const entry = { action: "api_key.rotated", subject: row.id, before: describe(before), after: describe(row) };
     await audit({ ...deps, db }, args, entry);
     return done({ apiKey: toApiKeyView(row), key });
@@ -100,8 +106,8 @@ export async function rotateApiKey(
 }
 
 /**
- * Revokes a key at once, with all of its secrets; with `withCreated` also every key that it created or gave a secret that works,
- * directly or through others. Repeatable. Returns the ids of the keys that this call revoked. Refuses with `api_key_not_found`.
+ * Revokes a key at once, with all of its secrets; with `withCreated` also every key that it has created or rotated, directly or
+ * through others, although the key was rotated again since. Repeatable. Returns the ids of the keys that this call revoked. Refuses with `api_key_not_found`.
  */
 export async function revokeApiKey(
   deps: Deps,

@@ -149,6 +149,16 @@ export const keyMutations: readonly MutationGroup[] = [
         replace: "      previous_hash: before.previous_hash ?? before.hash,",
       },
       {
+        name: "a secret that a stolen key got for another key survives the revocation of what it created",
+        find: "if (args.caller?.keyId) await insertKeyMaker(db, { maker_id: args.caller.keyId, key_id: row.id });",
+        replace: "",
+      },
+      {
+        name: "a key that a stolen key created survives the revocation of what it created",
+        find: "if (caller?.keyId) await insertKeyMaker(db, { maker_id: caller.keyId, key_id: row.id });",
+        replace: "",
+      },
+      {
         name: "a key that is being revoked creates another key",
         find: "if (!(await lockManager(db, args))) return revokedMeanwhile();\n    const ids",
         replace: "const ids",
@@ -175,19 +185,10 @@ export const keyMutations: readonly MutationGroup[] = [
         replace: "scopes",
       },
       {
-        name: "a secret that a stolen key got for another key survives the revocation of what it created",
-        find: " or k.secret_by = f.id",
-        replace: "",
-      },
-      {
-        name: "a former secret that a stolen key got for another key survives the revocation of what it created",
-        find: " or (k.previous_by = f.id and k.previous_until > ${at})",
-        replace: "",
-      },
-      {
-        name: "a key that a stolen key rotated is revoked although that secret has ended",
-        find: "(k.previous_by = f.id and k.previous_until > ${at})",
-        replace: "k.previous_by = f.id",
+        name: "a key whose secret a stolen key got leaves its family by another rotation",
+        find: "m join family f on m.maker_id = f.id where ${withCreated}",
+        replace:
+          "m join api_key k on k.id = m.key_id and (k.previous_until is null or k.previous_until > ${at}) join family f on m.maker_id = f.id where ${withCreated}",
       },
       {
         name: "a key manages keys with more scopes",

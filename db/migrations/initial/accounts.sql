@@ -34,9 +34,6 @@ create table api_key (
   expires_at timestamptz,
   -- The key that created this one over the API; null: an operator did.
   created_by text references api_key,
-  -- The key whose call made the present secret, which was returned to it, and the one that made the former secret; null: an operator.
-  secret_by text references api_key,
-  previous_by text references api_key,
   created_at timestamptz not null,
   revoked_at timestamptz,
   -- Written at most once a minute.
@@ -45,9 +42,14 @@ create table api_key (
   check ((previous_hash is null) = (previous_until is null))
 );
 create index api_key_account on api_key (account_id);
-create index api_key_created_by on api_key (created_by) where created_by is not null;
-create index api_key_secret_by on api_key (secret_by) where secret_by is not null;
-create index api_key_previous_by on api_key (previous_by) where previous_by is not null;
+
+-- The keys that have made a secret of a key, by creating or rotating it: each was returned that secret. A row stays when the secret has
+-- ended, because its holder may have created keys with it, or have rotated the key once more.
+create table api_key_maker (
+  maker_id text not null references api_key,
+  key_id text not null references api_key,
+  primary key (maker_id, key_id)
+);
 
 create table app_id (
   id text primary key,

@@ -261,22 +261,24 @@ describe("revoking a key", () => {
     expect([await works(child.key), await works(grandchild.key)]).toEqual([false, false]);
   });
 
+  const NOW = { previousUntil: later(0) };
+  const rotateAs = async (key: string, id: string, body: object) =>
+    (await api.post(`/v1/api-keys/${id}/rotate`, { "api-key": key }, body)).body as Issued;
+  const revokeStolen = async ({ apiKey }: Issued) =>
+    (await api.post(`/v1/api-keys/${apiKey.id}/revoke`, admin, { withCreated: true })).body["revoked"];
+
   test("ends the secrets that it got for other keys, with the keys that it created", async () => {
     const stolen = await create({ scopes: ["keys", "payments:read"] });
     const sibling = await create({ scopes: ["keys", "payments:read"] });
     const rotatedLater = await create({ scopes: ["payments:read"] });
-    const byStolen = { "api-key": stolen.key };
-    const rotateAs = async (headers: Record<string, string>, id: string) =>
-      (await api.post(`/v1/api-keys/${id}/rotate`, headers, { previousUntil: later(29 * 24 * 3_600_000) }))
-        .body as Issued;
-    const taken = await rotateAs(byStolen, sibling.apiKey.id);
-    const through = await rotateAs({ "api-key": taken.key }, rotatedLater.apiKey.id);
-    const last = await rotateAs(admin, rotatedLater.apiKey.id);
+    const overlap = { previousUntil: later(29 * 24 * 3_600_000) };
+    const taken = await rotateAs(stolen.key, sibling.apiKey.id, overlap);
+    const through = await rotateAs(taken.key, rotatedLater.apiKey.id, overlap);
+    const last = await rotateAs(shop.key, rotatedLater.apiKey.id, overlap);
     const left = await create({ scopes: ["payments:read"] });
     expect(await Promise.all([taken.key, through.key, last.key].map(works))).toEqual([true, true, true]);
-    const revoked = await api.post(`/v1/api-keys/${stolen.apiKey.id}/revoke`, admin, { withCreated: true });
     const ended = [stolen.apiKey.id, sibling.apiKey.id, rotatedLater.apiKey.id];
-    expect(revoked.body["revoked"]).toEqual(ended.toSorted());
+    expect(await revokeStolen(stolen)).toEqual(ended.toSorted());
     expect(await Promise.all([taken.key, through.key, last.key, left.key].map(works))).toEqual([
       false,
       false,
@@ -285,14 +287,25 @@ describe("revoking a key", () => {
     ]);
   });
 
-  test("leaves a key whose secret of its making has ended", async () => {
+  test("ends a key that it rotated, although that key has rotated itself since", async () => {
     const stolen = await create({ scopes: ["keys", "payments:read"] });
-    const { apiKey } = await create({ scopes: ["payments:read"] });
-    const taken = (await api.post(`/v1/api-keys/${apiKey.id}/rotate`, { "api-key": stolen.key }, {})).body as Issued;
-    const { key } = await rotate(apiKey.id, { previousUntil: later(0) });
-    const revoked = await api.post(`/v1/api-keys/${stolen.apiKey.id}/revoke`, admin, { withCreated: true });
-    expect(revoked.body["revoked"]).toEqual([stolen.apiKey.id]);
-    expect([await works(taken.key), await works(key)]).toEqual([false, true]);
+    const sibling = await create({ scopes: ["keys", "payments:read"] });
+    const taken = await rotateAs(stolen.key, sibling.apiKey.id, {});
+    const kept = await rotateAs(taken.key, sibling.apiKey.id, NOW);
+    expect(await works(kept.key)).toBe(true);
+    expect(await revokeStolen(stolen)).toEqual([stolen.apiKey.id, sibling.apiKey.id].toSorted());
+    expect(await works(kept.key)).toBe(false);
+  });
+
+  test("ends a key that was created with a secret that it got, although the merchant has ended that secret", async () => {
+    const stolen = await create({ scopes: ["keys", "payments:read"] });
+    const sibling = await create({ scopes: ["keys", "payments:read"] });
+    const taken = await rotateAs(stolen.key, sibling.apiKey.id, {});
+    const made = await create({ scopes: ["payments:read"] }, { "api-key": taken.key });
+    await rotate(sibling.apiKey.id, NOW);
+    expect([await works(taken.key), await works(made.key)]).toEqual([false, true]);
+    expect(await revokeStolen(stolen)).toEqual([stolen, sibling, made].map(({ apiKey }) => apiKey.id).toSorted());
+    expect(await works(made.key)).toBe(false);
   });
 });
 
