@@ -4,10 +4,11 @@ import { recordApprovalKeys, revokeApprovalKey } from "./approval-keys.ts";
 import { decideStatement } from "./decide-statement.ts";
 import {
   type Destination,
+  endOtherClaims,
   findDestinationRefusal,
   findWaiting,
   type Recorded,
-  reportDestination,
+  recordDestination,
 } from "./destinations.ts";
 import type { Limits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
@@ -37,7 +38,8 @@ export function claimDestinations(deps: Report, request: DestinationsRequest): D
       if (revokeApprovalKey(store, key, { ...period, text: null }))
         log.warn({ merchant: key.merchantId, publicKey: key.publicKey }, "approval key is revoked");
     const destinations = request.destinations.map(toCanonical);
-    for (const one of destinations) noteRecorded(deps, one, reportDestination(store, one, period));
+    endOtherClaims(store, destinations, period);
+    for (const one of destinations) noteRecorded(deps, one, recordDestination(store, one, period));
     // Statements first: a rejection may have waited for a signer that was down when the claim became due.
     const statements = request.statements.map((statement) => decide(deps, statement, { limits, at }));
     if (!limits.paused) applyDue(deps, at);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { type Actor, insertAudited, ownActor } from "./audit/entries.ts";
 import type { RefusalReason } from "./refusals.ts";
 import { mayHaveLostDestinations } from "./retired-treasuries.ts";
@@ -20,17 +21,16 @@ export type Recorded = "waits" | "first";
 /**
  * Records a destination that a worker names for the first time. A new merchant's first destination of an asset applies at
  * once until the merchant is paid, any other after the waiting period, as does every one that the loss of a store may have made
- * the first. A receiver that a statement has rejected applies only by an approval. Returns undefined for a destination that is the newest
- * claim or applies already, and for one that is not a first one and has no waiting period. Call it inside a transaction.
+ * the first. A receiver that a statement has rejected applies only by an approval. Returns undefined for a destination that
+ * waits or applies already, and for one that is not a first one and has no waiting period. Call it inside a transaction.
  */
 export function recordDestination(
   store: Store,
-  { merchantId, asset, receiver }: Destination,
+  one: Destination,
   { at, waitingHours, isHeld, actor }: Period,
 ): Recorded | undefined {
-  const [newest] = listDestinations(store, { merchantId, asset });
-  if (newest?.receiver === receiver || findApplied(store, { merchantId, asset })?.receiver === receiver)
-    return undefined;
+  const { merchantId, asset, receiver } = one;
+  if (findWaiting(store, one) || findApplied(store, one)?.receiver === receiver) return undefined;
   const firstClaim = findFirstClaim(store, merchantId);
   const isFirst =
     !wasClaimed(store, { merchantId, asset }) &&
@@ -39,12 +39,8 @@ export function recordDestination(
     (firstClaim === undefined || at.getTime() - firstClaim < waitingHours * HOUR_MS);
   const waitMs = isFirst ? 0 : waitingHours * HOUR_MS;
   const isAtOnce = waitMs === 0 && !isHeld;
-  const appliesAt = wasRejected(store, { merchantId, asset, receiver })
-    ? NEVER
-    : isAtOnce
-      ? null
-      : at.getTime() + waitMs;
-  insertDestination(store, { merchantId, asset, receiver }, { at, appliesAt, actor });
+  const appliesAt = wasRejected(store, one) ? NEVER : isAtOnce ? null : at.getTime() + waitMs;
+  insertDestination(store, one, { at, appliesAt, actor });
   if (appliesAt !== null) return "waits";
   return isFirst ? "first" : undefined;
 }
@@ -70,14 +66,15 @@ export function insertDestination(
 }
 
 /**
- * Records the destination that the service's rows have: the requested one while a change waits, otherwise the one that
- * applies. Other changes that wait were withdrawn or replaced. Call it inside a transaction.
+ * Ends the claims that wait for other receivers than the reported ones of their merchant and asset. The report has all that the
+ * service's rows have, so other changes were withdrawn or replaced. Call it inside a transaction, before the reported ones are recorded.
  */
-export function reportDestination(store: Store, one: Destination, period: Period): Recorded | undefined {
-  for (const row of listDestinations(store, one))
-    if (row.inForce === 0 && row.receiver !== one.receiver)
-      insertEvent(store, { id: row.id, kind: "replaced", at: period.at, statement: null, actor: period.actor });
-  return recordDestination(store, one, period);
+export function endOtherClaims(store: Store, reported: readonly Destination[], { at, actor }: Period): void {
+  const isReported = (one: Destination) => reported.some((other) => isDeepStrictEqual(other, one));
+  for (const { merchantId, asset } of reported)
+    for (const { id, receiver, inForce } of listDestinations(store, { merchantId, asset }))
+      if (inForce === 0 && !isReported({ merchantId, asset, receiver }))
+        insertEvent(store, { id, kind: "replaced", at, statement: null, actor });
 }
 
 /** A claim that waits; `appliesAt` in Unix milliseconds. */

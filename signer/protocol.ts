@@ -88,7 +88,7 @@ export const destination = z.strictObject({ merchantId: id, asset, receiver: add
 export const approvalKey = z.strictObject({ merchantId: id, publicKey: z.string().regex(/^[0-9a-f]{64}$/) });
 
 /**
- * Merchants' destinations as the service's rows have them (the requested one while a change waits), signed statements, and the
+ * Merchants' destinations as the service's rows have them (those that apply and those that are requested), signed statements, and the
  * keys that may sign such statements besides operators, new ones and revoked ones. The signer decides by its own clock.
  */
 export const destinationsRequest = z.strictObject({

@@ -4,12 +4,12 @@ import type { ApprovalKeyRow } from "./approval-keys.ts";
 import type { DestinationChangeRow } from "./destination-changes.ts";
 
 /**
- * A change that the signer has not been told of, with the account (CAIP-10) that its merchant asks for now: of the change that
- * waits, otherwise the one that applies. Null when there is neither.
+ * A change that the signer has not been told of, with the accounts (CAIP-10) that it should know of: that of the change itself once it
+ * has applied, the one that applies now, and the one that is requested. So none hides another.
  */
 export type UnreportedChange = Pick<DestinationChangeRow, "id" | "state" | "merchant_id" | "asset"> & {
   mode: "live" | "test";
-  wanted: string | null;
+  accounts: string[];
 };
 
 /** Returns true while there is something to tell the signer. @param keysBefore as for `listUnreportedKeys` */
@@ -58,7 +58,8 @@ export async function lockReports(db: Transaction<Tables>): Promise<boolean> {
 /** Returns changes that the signer has not been told of, oldest first. */
 export async function listUnreportedChanges(db: Db, limit: number): Promise<UnreportedChange[]> {
   const { rows } = await sql<UnreportedChange>`
-    select c.id, c.state, c.merchant_id, c.asset, m.mode, coalesce(w.after, d.destination) as wanted
+    select c.id, c.state, c.merchant_id, c.asset, m.mode,
+      array_remove(array[case when c.state = 'applied' then c.after end, d.destination, w.after], null) as accounts
     from destination_change c join merchant m on m.id = c.merchant_id
     left join destination_change w on w.merchant_id = c.merchant_id and w.asset = c.asset and w.state = 'requested'
     left join settlement_destination d on d.merchant_id = c.merchant_id and d.asset = c.asset

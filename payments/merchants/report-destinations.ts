@@ -17,8 +17,9 @@ import type { PaymentDeps } from "../payment-deps.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now" | "log"> & { signer: Pick<TreasurySigner, "claimDestinations"> };
 
-/** Changes and statements of one request; the signer accepts 200 of each. */
+/** Statements and approval keys of one request, and changes, each with up to three destinations; the signer accepts 200 of each. */
 const LIMIT = 100;
+const CHANGES = 60;
 
 /** After this time all approval keys are reported to the signer again, milliseconds: its store may have been restored or rebuilt. */
 const REPEAT_KEYS_MS = 24 * 3_600_000;
@@ -38,7 +39,7 @@ export function findOldestUnreportedDestination({ db }: Pick<Deps, "db">): Promi
 }
 
 /**
- * Reports to the signer which destinations live merchants ask for, what operators and merchants have signed about them, and the
+ * Reports to the signer which destinations live merchants have and ask for, what operators and merchants have signed about them, and the
  * merchants' approval keys, new ones and revoked ones. The signer's own waiting period begins with the report. One worker reports at a time, so that an
  * older report never follows a newer one. While the signer does not answer, the rows stay and are reported later. A row that
  * the signer cannot read is marked like the others and left out, so that it does not keep them back.
@@ -46,7 +47,7 @@ export function findOldestUnreportedDestination({ db }: Pick<Deps, "db">): Promi
 export async function reportDestinations(deps: Deps): Promise<void> {
   await deps.db.transaction().execute(async (db) => {
     if (!(await lockReports(db))) return;
-    const changes = await listUnreportedChanges(db, LIMIT);
+    const changes = await listUnreportedChanges(db, CHANGES);
     const rows = await listUnreportedStatements(db, LIMIT);
     const keys = await listUnreportedKeys(db, { before: keysBefore(deps), limit: LIMIT });
     const isReadable = ({ text, signer, signature }: (typeof rows)[number]) =>
@@ -91,13 +92,15 @@ export async function reportDestinations(deps: Deps): Promise<void> {
 
 /** Returns the destinations of changes of live merchants, without those that the signer cannot read. */
 function readDestinations({ log }: Pick<Deps, "log">, changes: readonly UnreportedChange[]) {
-  return changes.flatMap(({ id, mode, merchant_id: merchantId, asset, wanted }) => {
-    const account = parseAccountId(wanted ?? "");
-    if (mode !== "live" || !account) return [];
-    const { data } = destination.safeParse({ merchantId, asset, receiver: account.address });
-    if (!data) log.error({ change: id }, "change is left out of the report to the signer: it is unreadable");
-    return data ?? [];
-  });
+  return changes.flatMap(({ id, mode, merchant_id: merchantId, asset, accounts }) =>
+    accounts.flatMap((text) => {
+      const account = parseAccountId(text);
+      if (mode !== "live" || !account) return [];
+      const { data } = destination.safeParse({ merchantId, asset, receiver: account.address });
+      if (!data) log.error({ change: id }, "change is left out of the report to the signer: it is unreadable");
+      return data ?? [];
+    }),
+  );
 }
 
 /** Returns approval keys of live merchants, without those that the signer cannot read. */

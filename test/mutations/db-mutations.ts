@@ -57,6 +57,22 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/queries/destination-reports.ts",
+    tests: forgedDestinations,
+    mutations: [
+      {
+        name: "a change that waits hides the account that applies from the signer",
+        find: "case when c.state = 'applied' then c.after end, d.destination, w.after",
+        replace: "coalesce(w.after, d.destination)",
+      },
+      {
+        name: "a change that was applied and undone is hidden from the signer",
+        find: "case when c.state = 'applied' then c.after end, d.destination",
+        replace: "d.destination",
+      },
+    ],
+  },
+  {
     file: "db/grants/merchant-grants.ts",
     tests: forgedDestinations,
     mutations: [

@@ -101,8 +101,18 @@ export const destinationMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a claim that the service has withdrawn still applies in time",
-        find: 'insertEvent(store, { id: row.id, kind: "replaced", at: period.at, statement: null, actor: period.actor });',
+        find: 'insertEvent(store, { id, kind: "replaced", at, statement: null, actor });',
         replace: "continue;",
+      },
+      {
+        name: "a claim hides another one of the same report",
+        find: "inForce === 0 && !isReported({ merchantId, asset, receiver })",
+        replace: "inForce === 0 && !isDeepStrictEqual(reported.at(-1), { merchantId, asset, receiver })",
+      },
+      {
+        name: "a claim that waits is recorded again beside a later one, and waits anew",
+        find: "findWaiting(store, one) || ",
+        replace: "listDestinations(store, one)[0]?.receiver === receiver || ",
       },
       {
         name: "a receiver that is reported while a lost store is rebuilt applies at once",

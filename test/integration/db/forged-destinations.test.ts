@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { openDb } from "../../../db/open.ts";
+import { listUnreportedChanges } from "../../../db/queries/destination-reports.ts";
 import type { Db } from "../../../db/tables.ts";
 import { newId } from "../../../payments/ids.ts";
 import { allEntries } from "../../support/audited-changes.ts";
@@ -45,8 +46,8 @@ const request = (by: Db) =>
     (id, merchant_id, destination_id, asset, before, after, state, requester_kind, requester_id, created_at, applies_at)
   values (${ids.change}, ${merchant.merchantId}, ${ids.destination}, ${someAsset}, ${`${someChain}:0x1`}, ${stranger}, 'requested',
     'key', 'key_1', '2200-01-01', now())`.execute(by);
-const apply = (by: Db) =>
-  sql`update destination_change set state = 'applied', applied_at = '2200-01-01' where id = ${ids.change}`.execute(by);
+const apply = (by: Db, id = ids.change) =>
+  sql`update destination_change set state = 'applied', applied_at = '2200-01-01' where id = ${id}`.execute(by);
 const readChange = () =>
   db.selectFrom("destination_change").selectAll().where("id", "=", ids.change).executeTakeFirstOrThrow();
 const entriesOfDestination = async () => (await allEntries(db)).filter(({ subject }) => subject === ids.destination);
@@ -71,6 +72,24 @@ test("a change that the api's login forges is in the audit log, due at the merch
     { type: "destination.change_requested", state: "pending", due: true },
     { type: "destination.applied", state: "pending", due: true },
   ]);
+});
+
+test("the signer hears of an account that a forged change has applied, whatever other change waits or has applied since", async () => {
+  const own = `${someChain}:0x1`;
+  const heard = async () =>
+    (await listUnreportedChanges(db, 100))
+      .filter(({ merchant_id }) => merchant_id === merchant.merchantId)
+      .map(({ accounts }) => accounts);
+  await request(asApi);
+  await apply(asApi);
+  const back = newId("dchg", new Date());
+  await sql`insert into destination_change
+    (id, merchant_id, destination_id, asset, before, after, state, requester_kind, requester_id, created_at, applies_at)
+    values (${back}, ${merchant.merchantId}, ${ids.destination}, ${someAsset}, ${stranger}, ${own}, 'requested', 'key', 'key_1', now(),
+      '2200-01-01')`.execute(asApi);
+  expect(await heard()).toContainEqual([stranger, stranger, own]);
+  await apply(asApi, back);
+  expect(await heard()).toContainEqual([stranger, own]);
 });
 
 test("only workers end or postpone a delivery, and the api's login changes no endpoint of an operator", async () => {

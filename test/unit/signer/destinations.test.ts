@@ -135,6 +135,29 @@ test("another claim replaces the one that waits, and waits for the whole period"
   ]);
 });
 
+test("destinations of one report wait side by side, each since it was first reported", () => {
+  const { deps, claim, refusalOf, advance } = setUp();
+  const report = (...receivers: string[]) =>
+    claimDestinations(deps, {
+      destinations: receivers.map((receiver) => ({ merchantId, asset, receiver })),
+      statements: [],
+      approvalKeys: [],
+      revokedKeys: [],
+    })?.destinations.map(({ state }) => state);
+  expect(claim(fresh).state).toBe("waiting");
+  advance(HOUR);
+  expect(report(fresh, old, third)).toEqual(["waiting", "applied", "waiting"]);
+  expect(report(fresh, third)).toEqual(["waiting", "waiting"]);
+  advance(71 * HOUR);
+  expect([refusalOf(old), refusalOf(fresh), refusalOf(third)]).toEqual([
+    "destination_waiting",
+    undefined,
+    "destination_waiting",
+  ]);
+  advance(HOUR);
+  expect(refusalOf(third)).toBeUndefined();
+});
+
 test("a statement that an operator of the limits file has signed approves a destination, once", () => {
   const { claim, sign, refusalOf, advance } = setUp();
   claim(fresh);
