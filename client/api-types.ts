@@ -773,7 +773,7 @@ export type WebhookEndpoint = {
   /** @example https://shop.example.com/webhooks */
   readonly url: string;
   /**
-   * A disabled endpoint receives nothing.
+   * A disabled endpoint receives nothing, except notices for 24 hours.
    */
   readonly status: "enabled" | "disabled";
   /** failing: it has accepted nothing for five days, and the service has disabled it. */

@@ -1127,6 +1127,16 @@ create table webhook_fanout (
   PRIMARY KEY (settlement_id)
 );
 
+create table webhook_former_filter (
+  id bigint generated always as identity not null,
+  endpoint_id text not null,
+  event_types text[],
+  merchant_ids text[],
+  until timestamp with time zone not null,
+  FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id),
+  PRIMARY KEY (id)
+);
+
 CREATE INDEX api_key_account ON public.api_key USING btree (account_id);
 CREATE INDEX app_id_account ON public.app_id USING btree (account_id, created_at DESC, id DESC);
 CREATE INDEX approval_key_reported ON public.approval_key USING btree (reported_at);
@@ -1225,6 +1235,7 @@ CREATE INDEX webhook_event_at ON public.webhook_event USING btree (account_id, m
 CREATE INDEX webhook_event_endpoint ON public.webhook_event USING btree (account_id, mode, at) WHERE (endpoint_id IS NOT NULL);
 CREATE INDEX webhook_event_unnumbered ON public.webhook_event USING btree (account_id, mode, sequence) WHERE ("position" IS NULL);
 CREATE INDEX webhook_fanout_at ON public.webhook_fanout USING btree (at, settlement_id);
+CREATE INDEX webhook_former_filter_until ON public.webhook_former_filter USING btree (endpoint_id, until);
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
 CREATE UNIQUE INDEX collected_data_attempt ON public.collected_data USING btree (attempt_id, requester) WHERE (attempt_id IS NOT NULL);
 CREATE UNIQUE INDEX collected_data_posted ON public.collected_data USING btree (payment_id, account, requester) WHERE (attempt_id IS NULL);
@@ -1371,11 +1382,17 @@ AS $function$
     insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
     select a.id, e.id, a.priority, a.at, least(a.at, now())
     from added a
-    join webhook_endpoint e on e.account_id = a.account_id and e.mode = a.mode and e.deleted_at is null and e.disabled_at is null
-    where case when a.type = 'webhook_endpoint.test' then e.id = a.endpoint_id
-      else e.id is distinct from a.endpoint_id
-        and (e.event_types is null or a.type = any(e.event_types))
-        and (e.merchant_ids is null or a.merchant_id = any(e.merchant_ids)) end;
+    join webhook_endpoint e on e.account_id = a.account_id and e.mode = a.mode and e.deleted_at is null
+    where case when a.type = 'webhook_endpoint.test' then e.id = a.endpoint_id and e.disabled_at is null
+      else e.id is distinct from a.endpoint_id and exists (
+        select from (
+          select e.event_types, e.merchant_ids where e.disabled_at is null
+          union all
+          select event_types, merchant_ids from webhook_former_filter
+          where a.priority = 0 and endpoint_id = e.id and until > now() - interval '1 day'
+        ) filter
+        where (filter.event_types is null or a.type = any(filter.event_types))
+          and (filter.merchant_ids is null or a.merchant_id = any(filter.merchant_ids))) end;
     return null;
   end $function$
 ;
@@ -1515,6 +1532,19 @@ AS $function$
     exception when insufficient_privilege or undefined_function or feature_not_supported then null;
     end;
     return concat_ws('/', system, timeline, epoch_table);
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.keep_former_filter()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    insert into webhook_former_filter (endpoint_id, event_types, merchant_ids, until)
+    values (old.id, old.event_types, old.merchant_ids, clock_timestamp());
+    return null;
   end $function$
 ;
 
@@ -1863,7 +1893,7 @@ CREATE OR REPLACE FUNCTION public.reject_reinstatement()
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
-    raise exception 'a row of % stays revoked', tg_table_name;
+    raise exception 'a row of % stays %', tg_table_name, tg_argv[0];
   end $function$
 ;
 
@@ -2164,12 +2194,15 @@ CREATE CONSTRAINT TRIGGER approval_key_registered_audited AFTER INSERT ON public
 CREATE CONSTRAINT TRIGGER destination_change_applied_audited AFTER UPDATE ON public.destination_change DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state <> new.state) AND (new.state = 'applied'::text))) EXECUTE FUNCTION require_audit_entry('destination.change_applied', 'destination_id');
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
 CREATE CONSTRAINT TRIGGER webhook_endpoint_created_audited AFTER INSERT ON public.webhook_endpoint DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION require_audit_entry('webhook_endpoint.created', 'id');
-CREATE CONSTRAINT TRIGGER webhook_endpoint_moved_audited AFTER UPDATE ON public.webhook_endpoint DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((old.url <> new.url)) EXECUTE FUNCTION require_audit_entry('webhook_endpoint.updated', 'id');
+CREATE CONSTRAINT TRIGGER webhook_endpoint_deleted_audited AFTER UPDATE ON public.webhook_endpoint DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((old.deleted_at IS DISTINCT FROM new.deleted_at)) EXECUTE FUNCTION require_audit_entry('webhook_endpoint.deleted', 'id');
+CREATE CONSTRAINT TRIGGER webhook_endpoint_disabled_audited AFTER UPDATE ON public.webhook_endpoint DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.disabled_at IS DISTINCT FROM new.disabled_at) AND (new.disabled_reason = 'failing'::text))) EXECUTE FUNCTION require_audit_entry('webhook_endpoint.disabled', 'id');
+CREATE CONSTRAINT TRIGGER webhook_endpoint_secret_audited AFTER UPDATE ON public.webhook_endpoint DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((((((old.key_id IS DISTINCT FROM new.key_id) OR (old.secret IS DISTINCT FROM new.secret)) OR (old.previous_key_id IS DISTINCT FROM new.previous_key_id)) OR (old.previous_secret IS DISTINCT FROM new.previous_secret)) OR (old.previous_until IS DISTINCT FROM new.previous_until)) AND (NOT pg_has_role('pay_admin'::name, 'usage'::text)))) EXECUTE FUNCTION require_audit_entry('webhook_endpoint.secret_rotated', 'id');
+CREATE CONSTRAINT TRIGGER webhook_endpoint_updated_audited AFTER UPDATE ON public.webhook_endpoint DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((((((old.url IS DISTINCT FROM new.url) OR (old.event_types IS DISTINCT FROM new.event_types)) OR (old.merchant_ids IS DISTINCT FROM new.merchant_ids)) OR (old.payload IS DISTINCT FROM new.payload)) OR ((old.disabled_at IS DISTINCT FROM new.disabled_at) AND (new.disabled_reason IS DISTINCT FROM 'failing'::text)))) EXECUTE FUNCTION require_audit_entry('webhook_endpoint.updated', 'id');
 CREATE TRIGGER api_key_former_secret BEFORE INSERT OR UPDATE ON public.api_key FOR EACH ROW WHEN ((new.previous_until > (clock_timestamp() + '30 days 00:01:00'::interval))) EXECUTE FUNCTION limit_former_secret();
-CREATE TRIGGER api_key_revoked BEFORE UPDATE ON public.api_key FOR EACH ROW WHEN (((old.revoked_at IS DISTINCT FROM new.revoked_at) AND (old.revoked_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement();
-CREATE TRIGGER app_id_revoked BEFORE UPDATE ON public.app_id FOR EACH ROW WHEN (((old.revoked_at IS DISTINCT FROM new.revoked_at) AND (old.revoked_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement();
+CREATE TRIGGER api_key_revoked BEFORE UPDATE ON public.api_key FOR EACH ROW WHEN (((old.revoked_at IS DISTINCT FROM new.revoked_at) AND (old.revoked_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement('revoked');
+CREATE TRIGGER app_id_revoked BEFORE UPDATE ON public.app_id FOR EACH ROW WHEN (((old.revoked_at IS DISTINCT FROM new.revoked_at) AND (old.revoked_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement('revoked');
 CREATE TRIGGER approval_key_insert_webhook AFTER INSERT ON public.approval_key FOR EACH ROW EXECUTE FUNCTION add_approval_key_events();
-CREATE TRIGGER approval_key_revoked BEFORE UPDATE ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS DISTINCT FROM new.revoked_at) AND (old.revoked_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement();
+CREATE TRIGGER approval_key_revoked BEFORE UPDATE ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS DISTINCT FROM new.revoked_at) AND (old.revoked_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement('revoked');
 CREATE TRIGGER approval_key_revoked_webhook AFTER UPDATE OF revoked_at ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL))) EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER attempt_insert_events AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER attempt_known_moves BEFORE UPDATE OF state ON public.attempt FOR EACH ROW WHEN (((old.state <> new.state) AND ((((old.state <> 'waiting'::text) OR (new.state <> 'verified'::text)) AND ((old.state <> 'waiting'::text) OR (new.state <> 'refused'::text))) AND ((old.state <> 'refused'::text) OR (new.state <> 'waiting'::text))))) EXECUTE FUNCTION reject_unknown_move();
@@ -2217,5 +2250,7 @@ CREATE TRIGGER transaction_insert_events AFTER INSERT ON public.transaction REFE
 CREATE TRIGGER transaction_move_events AFTER UPDATE ON public.transaction REFERENCING OLD TABLE AS former NEW TABLE AS moved FOR EACH STATEMENT EXECUTE FUNCTION record_transaction_moves();
 CREATE TRIGGER transfer_insert_events AFTER INSERT ON public.transfer REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER webhook_delivery_of_workers BEFORE UPDATE ON public.webhook_delivery FOR EACH ROW WHEN ((((new.state <> 'pending'::text) OR (new.due_at > (clock_timestamp() + '00:01:00'::interval))) AND (pg_has_role('pay_api'::name, 'usage'::text) OR pg_has_role('pay_admin'::name, 'usage'::text)) AND (NOT pg_has_role('pay_worker'::name, 'usage'::text)))) EXECUTE FUNCTION reject_delivery_change();
+CREATE TRIGGER webhook_endpoint_former_filter AFTER UPDATE ON public.webhook_endpoint FOR EACH ROW WHEN (((old.disabled_at IS NULL) AND (((old.event_types IS DISTINCT FROM new.event_types) OR (old.merchant_ids IS DISTINCT FROM new.merchant_ids)) OR (old.disabled_at IS DISTINCT FROM new.disabled_at)))) EXECUTE FUNCTION keep_former_filter();
 CREATE TRIGGER webhook_endpoint_of_operator BEFORE UPDATE ON public.webhook_endpoint FOR EACH ROW WHEN ((old.by_operator AND pg_has_role('pay_api'::name, 'usage'::text) AND (NOT pg_has_role('pay_admin'::name, 'usage'::text)))) EXECUTE FUNCTION reject_endpoint_change();
+CREATE TRIGGER webhook_endpoint_stays_deleted BEFORE UPDATE ON public.webhook_endpoint FOR EACH ROW WHEN (((old.deleted_at IS DISTINCT FROM new.deleted_at) AND (old.deleted_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement('deleted');
 CREATE TRIGGER webhook_event_deliveries AFTER INSERT ON public.webhook_event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_webhook_deliveries();

@@ -111,7 +111,8 @@ const update = defineOperation({
   method: "PATCH",
   path: "/v1/webhook-endpoints/:endpointId",
   name: "updateWebhookEndpoint",
-  summary: "Changes a webhook endpoint, or disables or enables it. Filters count for later events.",
+  summary:
+    "Changes a webhook endpoint, or disables or enables it. Filters count for later events; notices of destinations and approval keys also go by those of the last 24 hours.",
   success: 200,
   body: z.strictObject({
     url: optional(url),
@@ -120,7 +121,8 @@ const update = defineOperation({
     payload: optional(payload),
     status: optional(
       z.enum(["enabled", "disabled"], "expected enabled or disabled").meta({
-        description: "disabled: nothing is sent, and pending events are dropped. enabled: later events are sent again.",
+        description:
+          "disabled: nothing is sent, except notices of destinations and approval keys for 24 hours, and other pending events are dropped. enabled: later events are sent again.",
         example: "enabled",
       }),
     ),

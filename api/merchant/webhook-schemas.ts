@@ -38,7 +38,9 @@ export const webhookEndpoint = z
   .object({
     id: z.string().meta({ example: endpointExample }),
     url: z.string().meta({ example: "https://shop.example.com/webhooks" }),
-    status: z.enum(["enabled", "disabled"]).meta({ description: "A disabled endpoint receives nothing." }),
+    status: z
+      .enum(["enabled", "disabled"])
+      .meta({ description: "A disabled endpoint receives nothing, except notices for 24 hours." }),
     disabledReason: z
       .enum(["failing", "requested"])
       .nullable()

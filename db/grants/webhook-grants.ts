@@ -65,6 +65,8 @@ export const webhookGrants: GrantsOf<WebhookTables> = {
     board: { select: shownEndpoint },
     reader: { select: readableEndpoint },
   },
+  // A trigger inserts it.
+  webhook_former_filter: { worker: read, reader: read },
   // Triggers insert the events of payments and changes, and the deliveries of all events.
   webhook_event: {
     api: { select: "all", insert: endpointEvent, update: ["position"] },

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from "kysely";
 import type { Db, Tables } from "../tables.ts";
+import { getsNotices, isSent } from "./webhook-endpoints.ts";
 import type { EventRow } from "./webhook-events.ts";
 
 export type DeliveryState = Selectable<Tables["webhook_delivery"]>["state"];
@@ -13,7 +14,7 @@ export type DueEvent = EventRow & { attempts_made: number };
 
 /**
  * Returns the due events of an endpoint: notices of changes, then payments and changes of endpoints, then payouts, and the longest due first.
- * Returns none for a deleted or disabled endpoint. Leaves out those in `without`, which are being sent already, and those of
+ * Returns none for a deleted endpoint, and only notices for one that was disabled within the last day. Leaves out those in `without`, which are being sent already, and those of
  * another account or mode: the api writes deliveries, and a stolen login could have them signed with another merchant's secret.
  */
 export async function listDueEvents(
@@ -23,7 +24,7 @@ export async function listDueEvents(
   const { rows } = await sql<DueEvent>`
     select (due.event).*, due.attempts_made
     from (values (0), (1), (2)) p (priority)
-    join webhook_endpoint e on e.id = ${args.endpointId} and e.deleted_at is null and e.disabled_at is null
+    join webhook_endpoint e on e.id = ${args.endpointId} and ${isSent}
     cross join lateral (
       select v as event, d.attempts_made, d.due_at from webhook_delivery d
       join webhook_event v on v.id = d.event_id and v.account_id = e.account_id and v.mode = e.mode
@@ -92,17 +93,20 @@ export async function recordDeliveryAttempts(
 }
 
 /**
- * Gives up pending deliveries of a deleted or disabled endpoint, at most `limit`. Returns how many. The lock of the endpoint
+ * Gives up pending deliveries of a deleted or disabled endpoint, at most `limit`; within a day after it was disabled, none of notices.
+ * Returns how many. The lock of the endpoint
  * keeps it from being enabled meanwhile: later replays must stay pending.
  */
 export async function giveUpDeliveries(db: Db, endpointId: string, limit: number): Promise<number> {
   const { numAffectedRows = 0n } = await sql`
     with closed as (
-      select id, case when deleted_at is null then 'endpoint disabled' else 'endpoint deleted' end as outcome
-      from webhook_endpoint
+      select id, case when deleted_at is null then 'endpoint disabled' else 'endpoint deleted' end as outcome,
+        ${getsNotices} as gets_notices
+      from webhook_endpoint e
       where id = ${endpointId} and (deleted_at is not null or disabled_at is not null) for share
     ), part as (
-      select event_id from webhook_delivery where endpoint_id = ${endpointId} and due_at is not null limit ${limit}
+      select event_id from webhook_delivery where endpoint_id = ${endpointId} and due_at is not null
+        and not (priority = 0 and exists (select from closed where gets_notices)) limit ${limit}
     ), locked as (
       select d.event_id from webhook_delivery d join part p on p.event_id = d.event_id
       where d.endpoint_id = ${endpointId} and d.due_at is not null order by d.event_id for update of d

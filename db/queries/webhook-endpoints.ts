@@ -104,14 +104,25 @@ export const mayBeDue = (now: Date) =>
   sql`(e.deleted_at is null or e.deleted_at > ${new Date(now.getTime() - CLOSING_MS)})`;
 
 /**
- * Returns when the longest-waiting due event of the endpoint `e` became due. Each priority has its own range of the index. All
- * events of a deleted or disabled endpoint are due: a worker gives them up.
+ * True for an endpoint `e` that was disabled within the last day: it still gets notices. A stolen login writes any `disabled_at`, so
+ * the time is the one that a trigger has written.
+ */
+export const getsNotices = sql<boolean>`(e.deleted_at is null and exists (
+  select from webhook_former_filter f where f.endpoint_id = e.id and f.until > now() - interval '1 day'))`;
+
+/** True if events of the priority `p` are sent to the endpoint `e`. A worker gives up the others of a deleted or disabled endpoint. */
+export const isSent = sql<boolean>`(
+  case when e.deleted_at is null and e.disabled_at is null then true else p.priority = 0 and ${getsNotices} end)`;
+
+/**
+ * Returns when the longest-waiting due event of the endpoint `e` became due. Each priority has its own range of the index. What is
+ * not sent is due: a worker gives it up.
  */
 const oldestDue = (now: Date) => sql`(
   select min(first.due_at) from (values (0), (1), (2)) p (priority) cross join lateral (
     select due_at from webhook_delivery
     where endpoint_id = e.id and priority = p.priority
-      and due_at <= case when e.deleted_at is null and e.disabled_at is null then ${now}::timestamptz else 'infinity' end
+      and due_at <= case when ${isSent} then ${now}::timestamptz else 'infinity' end
     order by due_at limit 1
   ) first)`;
 

@@ -45,6 +45,14 @@ export type WebhookTables = {
     created_at: Date;
     deleted_at: Date | null;
   };
+  /** The filters by which an endpoint received events until a time. A trigger inserts it. */
+  webhook_former_filter: {
+    id: ColumnType<number, never, never>;
+    endpoint_id: string;
+    event_types: string[] | null;
+    merchant_ids: string[] | null;
+    until: Date;
+  };
   /** What happened to an account's objects. Triggers insert it with the state change itself. */
   webhook_event: {
     id: Generated<string>;

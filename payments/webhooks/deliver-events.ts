@@ -63,7 +63,8 @@ function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
 /**
  * Sends an endpoint its due events, several concurrently, until none is left. A lease ensures that one worker delivers
  * to an endpoint at a time. Delivery is at least once: after a crash between a response and its record, the same event
- * is sent again under the same id. Gives up the events of a deleted or disabled endpoint. Returns `more` when the time slice
+ * is sent again under the same id. Gives up the events of a deleted or disabled endpoint, except notices for a day after it was
+ * disabled. Returns `more` when the time slice
  * or the part has ended and events may be left. An endpoint that turns out to be slow gets no further request in this run: the
  * next sweep enqueues the rest in the queue of slow endpoints.
  */
@@ -79,7 +80,8 @@ export async function deliverDue(
   const endpoint = await renew();
   if (!endpoint) return "done";
   const isClosed = endpoint.deleted_at !== null || endpoint.disabled_at !== null;
-  const end = isClosed ? await giveUpPart(deps, endpoint) : await pump(deps, { endpoint, renew, signal: args.signal });
+  const isLeft = isClosed && (await giveUpPart(deps, endpoint)) === "more";
+  const end = isLeft ? "more" : await pump(deps, { endpoint, renew, signal: args.signal });
   // After an error the lease is not released; it expires, which delays the next worker.
   await releaseEndpoint(deps.db, { id: args.endpointId, owner });
   return end;

@@ -43,6 +43,36 @@ export const dbMutations: readonly MutationGroup[] = [
         tests: forgedDestinations,
       },
       {
+        name: "a merchant's endpoint gets no notice of a change that is forged while it is disabled or narrowed",
+        find: "    insert into webhook_former_filter (endpoint_id, event_types, merchant_ids, until)\n    values (old.id, old.event_types, old.merchant_ids, clock_timestamp());\n",
+        replace: "",
+        tests: forgedDestinations,
+      },
+      {
+        name: "an endpoint gets notices for ever after it was disabled or narrowed",
+        find: "endpoint_id = e.id and until > now() - interval '1 day'",
+        replace: "endpoint_id = e.id",
+        tests: forgedDestinations,
+      },
+      {
+        name: "an endpoint gets events that it never asked for once it is disabled",
+        find: "(filter.event_types is null or a.type = any(filter.event_types))",
+        replace: "true",
+        tests: forgedDestinations,
+      },
+      {
+        name: "an endpoint gets notices of merchants that its filter never named once it is narrowed",
+        find: "and (filter.merchant_ids is null or a.merchant_id = any(filter.merchant_ids))",
+        replace: "",
+        tests: ["test/integration/payments/webhooks/several-endpoints.test.ts"],
+      },
+      {
+        name: "an endpoint that is disabled gets events of payments for a day",
+        find: "where a.priority = 0 and endpoint_id = e.id",
+        replace: "where endpoint_id = e.id",
+        tests: ["test/integration/payments/webhooks/several-endpoints.test.ts"],
+      },
+      {
         name: "the api's login marks a notice as delivered",
         find: "and not pg_has_role('pay_worker', 'usage'))",
         replace: "and false)",
@@ -53,6 +83,33 @@ export const dbMutations: readonly MutationGroup[] = [
         find: "when (old.by_operator and",
         replace: "when (false and",
         tests: forgedDestinations,
+      },
+    ],
+  },
+  {
+    file: "db/queries/webhook-deliveries.ts",
+    tests: forgedDestinations,
+    mutations: [
+      {
+        name: "the notices of an endpoint that the api's login disables are given up",
+        find: "        and not (priority = 0 and exists (select from closed where gets_notices)) limit",
+        replace: "        limit",
+      },
+    ],
+  },
+  {
+    file: "db/queries/webhook-endpoints.ts",
+    tests: forgedDestinations,
+    mutations: [
+      {
+        name: "a worker sends nothing to an endpoint that the api's login has disabled",
+        find: "then true else p.priority = 0 and ${getsNotices} end",
+        replace: "then true else false end",
+      },
+      {
+        name: "an endpoint that was disabled long ago gets its notices",
+        find: " and f.until > now() - interval '1 day'",
+        replace: "",
       },
     ],
   },
@@ -101,6 +158,37 @@ export const dbMutations: readonly MutationGroup[] = [
         name: "any entry about a key stands for the entry of its change",
         find: "subject = about and action = tg_argv[0]",
         replace: "subject = about",
+      },
+      {
+        name: "the api's login narrows or moves an endpoint without an audit entry",
+        find: "(old.url, old.event_types, old.merchant_ids, old.payload) is distinct from",
+        replace: "(new.url, new.event_types, new.merchant_ids, new.payload) is distinct from",
+      },
+      {
+        name: "the api's login disables an endpoint without an audit entry",
+        find: "or (old.disabled_at is distinct from new.disabled_at",
+        replace: "or (false",
+      },
+      {
+        name: "the api's login disables an endpoint as a failing one without an audit entry",
+        find: "when (old.disabled_at is distinct from new.disabled_at and new.disabled_reason = 'failing')",
+        replace: "when (false)",
+      },
+      {
+        name: "the api's login deletes an endpoint without an audit entry",
+        find: "when (old.deleted_at is distinct from new.deleted_at)",
+        replace: "when (false)",
+      },
+      {
+        name: "the api's login changes the secret of an endpoint without an audit entry",
+        find: "and not pg_has_role('pay_admin', 'usage'))",
+        replace: "and false)",
+      },
+      {
+        name: "the api's login takes back the deletion of an endpoint",
+        find: "when (old.deleted_at is distinct from new.deleted_at and old.deleted_at is not null)",
+        replace: "when (false)",
+        tests: forgedDestinations,
       },
       {
         name: "the api's login lets a former secret work for ever",

@@ -28,8 +28,26 @@ create constraint trigger approval_key_registered_audited after insert on approv
   for each row execute function require_audit_entry('approval_key.registered', 'merchant_id');
 create constraint trigger webhook_endpoint_created_audited after insert on webhook_endpoint deferrable initially deferred
   for each row execute function require_audit_entry('webhook_endpoint.created', 'id');
-create constraint trigger webhook_endpoint_moved_audited after update on webhook_endpoint deferrable initially deferred
-  for each row when (old.url <> new.url) execute function require_audit_entry('webhook_endpoint.updated', 'id');
+create constraint trigger webhook_endpoint_updated_audited after update on webhook_endpoint deferrable initially deferred
+  for each row when (
+    (old.url, old.event_types, old.merchant_ids, old.payload) is distinct from
+      (new.url, new.event_types, new.merchant_ids, new.payload)
+    or (old.disabled_at is distinct from new.disabled_at and new.disabled_reason is distinct from 'failing'))
+  execute function require_audit_entry('webhook_endpoint.updated', 'id');
+-- Workers disable an endpoint that fails for days, and write the entry.
+create constraint trigger webhook_endpoint_disabled_audited after update on webhook_endpoint deferrable initially deferred
+  for each row when (old.disabled_at is distinct from new.disabled_at and new.disabled_reason = 'failing')
+  execute function require_audit_entry('webhook_endpoint.disabled', 'id');
+create constraint trigger webhook_endpoint_deleted_audited after update on webhook_endpoint deferrable initially deferred
+  for each row when (old.deleted_at is distinct from new.deleted_at)
+  execute function require_audit_entry('webhook_endpoint.deleted', 'id');
+-- Operators encrypt secrets to another key, with one entry for all.
+create constraint trigger webhook_endpoint_secret_audited after update on webhook_endpoint deferrable initially deferred
+  for each row when (
+    (old.key_id, old.secret, old.previous_key_id, old.previous_secret, old.previous_until) is distinct from
+      (new.key_id, new.secret, new.previous_key_id, new.previous_secret, new.previous_until)
+    and not pg_has_role('pay_admin', 'usage'))
+  execute function require_audit_entry('webhook_endpoint.secret_rotated', 'id');
 create constraint trigger destination_change_applied_audited after update on destination_change deferrable initially deferred
   for each row when (old.state <> new.state and new.state = 'applied')
   execute function require_audit_entry('destination.change_applied', 'destination_id');
@@ -43,15 +61,21 @@ create function limit_former_secret() returns trigger language plpgsql
 create trigger api_key_former_secret before insert or update on api_key for each row
   when (new.previous_until > clock_timestamp() + interval '30 days 1 minute') execute function limit_former_secret();
 
--- What was revoked stays revoked.
+-- What was revoked or deleted stays so.
 create function reject_reinstatement() returns trigger language plpgsql
   set search_path = pg_catalog, public, pg_temp as $$
   begin
-    raise exception 'a row of % stays revoked', tg_table_name;
+    raise exception 'a row of % stays %', tg_table_name, tg_argv[0];
   end $$;
+create trigger webhook_endpoint_stays_deleted before update on webhook_endpoint for each row
+  when (old.deleted_at is distinct from new.deleted_at and old.deleted_at is not null)
+  execute function reject_reinstatement('deleted');
 create trigger api_key_revoked before update on api_key for each row
-  when (old.revoked_at is distinct from new.revoked_at and old.revoked_at is not null) execute function reject_reinstatement();
+  when (old.revoked_at is distinct from new.revoked_at and old.revoked_at is not null)
+  execute function reject_reinstatement('revoked');
 create trigger app_id_revoked before update on app_id for each row
-  when (old.revoked_at is distinct from new.revoked_at and old.revoked_at is not null) execute function reject_reinstatement();
+  when (old.revoked_at is distinct from new.revoked_at and old.revoked_at is not null)
+  execute function reject_reinstatement('revoked');
 create trigger approval_key_revoked before update on approval_key for each row
-  when (old.revoked_at is distinct from new.revoked_at and old.revoked_at is not null) execute function reject_reinstatement();
+  when (old.revoked_at is distinct from new.revoked_at and old.revoked_at is not null)
+  execute function reject_reinstatement('revoked');

@@ -48,6 +48,29 @@ create trigger webhook_endpoint_of_operator before update on webhook_endpoint fo
   execute function reject_endpoint_change();
 create index webhook_endpoint_deleted on webhook_endpoint (deleted_at);
 
+-- The filters by which an endpoint received events until it was disabled or got others. Notices of changes go by these for one more
+-- day: a thief of the api's login could otherwise disable or narrow a merchant's endpoint for the moment of a forged change. Only
+-- the trigger writes it.
+create table webhook_former_filter (
+  id bigint generated always as identity primary key,
+  endpoint_id text not null references webhook_endpoint,
+  event_types text[],
+  merchant_ids text[],
+  until timestamptz not null
+);
+create index webhook_former_filter_until on webhook_former_filter (endpoint_id, until);
+create function keep_former_filter() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    insert into webhook_former_filter (endpoint_id, event_types, merchant_ids, until)
+    values (old.id, old.event_types, old.merchant_ids, clock_timestamp());
+    return null;
+  end $$;
+create trigger webhook_endpoint_former_filter after update on webhook_endpoint for each row
+  when (old.disabled_at is null
+    and (old.event_types, old.merchant_ids, old.disabled_at) is distinct from (new.event_types, new.merchant_ids, new.disabled_at))
+  execute function keep_former_filter();
+
 -- What happened to an account's objects, once for all of its endpoints. Triggers copy the account and the merchant from
 -- rows that refer to them.
 create table webhook_event (
@@ -145,8 +168,9 @@ create table webhook_attempt (
 );
 create index webhook_attempt_at on webhook_attempt (at);
 
--- Adds the deliveries of new events: one for each endpoint that receives them. An event about an endpoint goes to the
--- others, a test event only to its endpoint. Each is due now: a stolen login can write any time of an event.
+-- Adds the deliveries of new events: one for each endpoint that receives them, and of a notice of a change also for each that would
+-- have received it within the last day. An event about an endpoint goes to the others, a test event only to its endpoint. Each is due
+-- now: a stolen login can write any time of an event.
 create function add_webhook_deliveries() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
@@ -155,11 +179,17 @@ create function add_webhook_deliveries() returns trigger language plpgsql
     insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
     select a.id, e.id, a.priority, a.at, least(a.at, now())
     from added a
-    join webhook_endpoint e on e.account_id = a.account_id and e.mode = a.mode and e.deleted_at is null and e.disabled_at is null
-    where case when a.type = 'webhook_endpoint.test' then e.id = a.endpoint_id
-      else e.id is distinct from a.endpoint_id
-        and (e.event_types is null or a.type = any(e.event_types))
-        and (e.merchant_ids is null or a.merchant_id = any(e.merchant_ids)) end;
+    join webhook_endpoint e on e.account_id = a.account_id and e.mode = a.mode and e.deleted_at is null
+    where case when a.type = 'webhook_endpoint.test' then e.id = a.endpoint_id and e.disabled_at is null
+      else e.id is distinct from a.endpoint_id and exists (
+        select from (
+          select e.event_types, e.merchant_ids where e.disabled_at is null
+          union all
+          select event_types, merchant_ids from webhook_former_filter
+          where a.priority = 0 and endpoint_id = e.id and until > now() - interval '1 day'
+        ) filter
+        where (filter.event_types is null or a.type = any(filter.event_types))
+          and (filter.merchant_ids is null or a.merchant_id = any(filter.merchant_ids))) end;
     return null;
   end $$;
 create trigger webhook_event_deliveries after insert on webhook_event referencing new table as added

@@ -1,13 +1,14 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { openDb } from "../../../db/open.ts";
 import { listUnreportedChanges } from "../../../db/queries/destination-reports.ts";
+import { giveUpDeliveries, listDueEvents } from "../../../db/queries/webhook-deliveries.ts";
 import type { Db } from "../../../db/tables.ts";
 import { newId } from "../../../payments/ids.ts";
 import { allEntries } from "../../support/audited-changes.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { roleUrl } from "../../support/database-roles.ts";
-import { insertMerchant, someAsset, someChain } from "../../support/insert-rows.ts";
+import { insertMerchant, insertPaymentRow, someAsset, someChain } from "../../support/insert-rows.ts";
 import { openTestDb } from "../../support/open-test-db.ts";
 
 // What a thief who has a database login can do to redirect a merchant's payments unnoticed.
@@ -19,6 +20,24 @@ const openAs = async (role: "api" | "worker" | "admin") => {
   return thief;
 };
 const [asApi, asWorker, asAdmin] = [await openAs("api"), await openAs("worker"), await openAs("admin")];
+
+/** Registers an endpoint as a merchant does over the API. */
+async function insertOwnEndpoint(): Promise<string> {
+  const id = newId("whe", new Date());
+  await sql`insert into webhook_endpoint (id, account_id, mode, url, by_operator, key_id, secret, created_at)
+    values (${id}, ${merchant.accountId}, 'live', 'https://own.example.test/', false, 'k', 's', now())`.execute(db);
+  return id;
+}
+const setEndpoint = (id: string, change: RawBuilder<unknown>, by: Db = asApi) =>
+  sql`update webhook_endpoint set ${change} where id = ${id}`.execute(by);
+const dueAt = async (endpointId: string) =>
+  (await listDueEvents(asWorker, { endpointId, now: new Date(Date.now() + 60_000), without: [], limit: 10 })).map(
+    ({ type }) => type,
+  );
+const notices = ["destination.change_requested", "destination.applied"];
+
+const disabled = sql`disabled_at = '2020-01-01', disabled_reason = 'requested'`;
+const enabled = sql`disabled_at = null, disabled_reason = null`;
 
 const stranger = `${someChain}:0x${"bad0".repeat(10)}`;
 let merchant: Awaited<ReturnType<typeof insertMerchant>>;
@@ -72,6 +91,64 @@ test("a change that the api's login forges is in the audit log, due at the merch
     { type: "destination.change_requested", state: "pending", due: true },
     { type: "destination.applied", state: "pending", due: true },
   ]);
+});
+
+test.each([
+  ["disabled", disabled, enabled],
+  ["disabled as one that fails", sql`disabled_at = '2020-01-01', disabled_reason = 'failing'`, enabled],
+  ["narrowed to other events", sql`event_types = '{payment.created}'`, sql`event_types = null`],
+  ["narrowed to another merchant", sql`merchant_ids = '{mrch_1}'`, sql`merchant_ids = null`],
+])(
+  "a merchant's own endpoint receives the notices of a forged change, although it was %s for that moment",
+  async (_what, off, on) => {
+    const endpoint = await insertOwnEndpoint();
+    await asApi.transaction().execute(async (thief) => {
+      await setEndpoint(endpoint, off, thief);
+      await request(thief);
+      await apply(thief);
+      await setEndpoint(endpoint, on, thief);
+    });
+    expect(await dueAt(endpoint)).toEqual(notices);
+  },
+);
+
+test("a worker sends the notices to an endpoint that stays disabled, for a day, and gives the others up", async () => {
+  const endpoint = await insertOwnEndpoint();
+  const paymentId = await insertPaymentRow(db, merchant, { dueAt: null });
+  await sql`insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
+    select id, ${endpoint}, priority, now(), now() from webhook_event where payment_id = ${paymentId}
+    on conflict do nothing`.execute(db);
+  await request(asApi);
+  await setEndpoint(endpoint, disabled);
+  await apply(asApi);
+  expect(await giveUpDeliveries(asWorker, endpoint, 10)).toBe(1);
+  expect(await dueAt(endpoint)).toEqual(notices);
+  await sql`update webhook_former_filter set until = now() - interval '25 hours' where endpoint_id = ${endpoint}`.execute(
+    db,
+  );
+  expect(await dueAt(endpoint)).toEqual([]);
+  expect(await giveUpDeliveries(asWorker, endpoint, 10)).toBe(2);
+});
+
+test("an endpoint that was disabled or narrowed over a day ago, or never asked for notices, receives none", async () => {
+  const [off, narrow, never] = [await insertOwnEndpoint(), newId("whe", new Date()), newId("whe", new Date())];
+  for (const id of [narrow, never])
+    await sql`insert into webhook_endpoint (id, account_id, mode, url, event_types, by_operator, key_id, secret, created_at)
+      values (${id}, ${merchant.accountId}, 'live', ${`https://${id}.example.test/`},
+        ${id === never ? ["payment.created"] : null}, false, 'k', 's', now())`.execute(db);
+  await setEndpoint(off, disabled);
+  await setEndpoint(narrow, sql`event_types = '{payment.created}'`);
+  await sql`update webhook_former_filter set until = until - interval '25 hours'`.execute(db);
+  await setEndpoint(never, disabled);
+  await request(asApi);
+  expect([await dueAt(off), await dueAt(narrow), await dueAt(never)]).toEqual([[], [], []]);
+});
+
+test("an endpoint that was deleted stays deleted", async () => {
+  const endpoint = await insertOwnEndpoint();
+  await setEndpoint(endpoint, sql`deleted_at = now()`);
+  for (const again of [sql`deleted_at = null`, sql`deleted_at = '2200-01-01'`])
+    await expect(setEndpoint(endpoint, again)).rejects.toThrow("a row of webhook_endpoint stays deleted");
 });
 
 test("the signer hears of an account that a forged change has applied, whatever other change waits or has applied since", async () => {

@@ -78,6 +78,30 @@ test("each credential that the api's login writes is in the audit log", async ()
   expect((await verifyAudit(deps, { exported: [] })).findings).toEqual([]);
 });
 
+test.each([
+  ["updated", sql`event_types = '{payment.created}'`],
+  ["updated", sql`merchant_ids = '{mrch_1}'`],
+  ["updated", sql`payload = 'thin'`],
+  ["updated", sql`disabled_at = now(), disabled_reason = 'requested'`],
+  ["disabled", sql`disabled_at = now(), disabled_reason = 'failing'`],
+  ["deleted", sql`deleted_at = now()`],
+  ["secret_rotated", sql`secret = 'thief'`],
+  ["secret_rotated", sql`previous_key_id = 'k', previous_secret = 'thief', previous_until = now()`],
+])("what the api's login changes of an endpoint is in the audit log: %s, %#", async (action, change) => {
+  const endpoint = newId("whe", new Date());
+  await sql`insert into webhook_endpoint (id, account_id, mode, url, by_operator, key_id, secret, created_at)
+    values (${endpoint}, ${merchant.accountId}, 'live', 'https://shop.example.test/', false, 'k', 's', now())`.execute(
+    db,
+  );
+  await asApi.transaction().execute(async (thief) => {
+    await sql`update webhook_endpoint set ${change} where id = ${endpoint}`.execute(thief);
+    if (action === "updated")
+      await sql`update webhook_endpoint set event_types = null, merchant_ids = null, payload = 'full', disabled_at = null,
+        disabled_reason = null where id = ${endpoint}`.execute(thief);
+  });
+  expect((await entriesOf(endpoint))[0]).toEqual(byLogin(`webhook_endpoint.${action}`));
+});
+
 test("an entry about another change, or one that was rolled back, does not stand for the entry of a key", async () => {
   const forged = newId("key", new Date());
   const claim = (own: Db, action: string) =>

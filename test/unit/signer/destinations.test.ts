@@ -6,7 +6,7 @@ import { createMetrics } from "../../../runtime/metrics.ts";
 import { applyDueClaims } from "../../../signer/apply-due-claims.ts";
 import { workerActor } from "../../../signer/audit/entries.ts";
 import { claimDestinations } from "../../../signer/claim-destinations.ts";
-import { findDestinationRefusal } from "../../../signer/destinations.ts";
+import { findDestinationRefusal, listWaiting } from "../../../signer/destinations.ts";
 import type { Limits } from "../../../signer/limits.ts";
 import type { Statement } from "../../../signer/protocol.ts";
 import { insertDeposits } from "../../../signer/records.ts";
@@ -148,6 +148,7 @@ test("destinations of one report wait side by side, each since it was first repo
   advance(HOUR);
   expect(report(fresh, old, third)).toEqual(["waiting", "applied", "waiting"]);
   expect(report(fresh, third)).toEqual(["waiting", "waiting"]);
+  expect(listWaiting(deps.store).map(({ receiver }) => receiver)).toEqual([fresh, third]);
   advance(71 * HOUR);
   expect([refusalOf(old), refusalOf(fresh), refusalOf(third)]).toEqual([
     "destination_waiting",

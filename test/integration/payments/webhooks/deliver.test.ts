@@ -432,7 +432,7 @@ describe("an endpoint with a million pending events", () => {
         from webhook_endpoint, generate_series(1, ${sql.lit(count)}) n where id = ${endpointId} returning id
       )
       insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
-      select id, ${endpointId}, 0, now(), ${new Date(deps.now().getTime() + HOUR)} from added`.execute(db);
+      select id, ${endpointId}, 1, now(), ${new Date(deps.now().getTime() + HOUR)} from added`.execute(db);
   const countPending = async ({ db }: MerchantFixture) =>
     (await db.selectFrom("webhook_delivery").select("event_id").where("state", "=", "pending").execute()).length;
 

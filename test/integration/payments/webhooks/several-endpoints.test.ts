@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
+import { registerApprovalKey } from "../../../../payments/merchants/approval-keys.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { changeEndpoint } from "../../../../payments/webhooks/change-endpoints.ts";
 import { deliverDue } from "../../../../payments/webhooks/deliver-events.ts";
@@ -8,6 +9,7 @@ import { findEndpoint } from "../../../../payments/webhooks/endpoint-views.ts";
 import { findDelivery, listDeliveries } from "../../../../payments/webhooks/list-deliveries.ts";
 import { replayEvents, sendTestEvent } from "../../../../payments/webhooks/replay-events.ts";
 import { sweep } from "../../../../workers/enqueue-due.ts";
+import { makeApprovalKey } from "../../../support/approval-key.ts";
 import { allEntries } from "../../../support/audited-changes.ts";
 import { startChain } from "../../../support/evm-chain.ts";
 import { insertPaymentRow } from "../../../support/insert-rows.ts";
@@ -283,6 +285,32 @@ test("a disabled endpoint gets nothing, also no event of a transaction that bega
   expect(endpoint.arrivals).toEqual([]);
   expect(await deliveries()).toMatchObject([{ endpoint_id: id, state: "given_up", last_outcome: "endpoint disabled" }]);
   expect(await sendTestEvent(fixture.deps, query)).toMatchObject({ ok: false, code: "invalid_state" });
+});
+
+test("an endpoint gets the notices that it asked for, and no other event, for a day after it was disabled or narrowed", async () => {
+  const { fixture, endpoint, deliver, query } = await makeWebhookFixture(chain);
+  const { accountId, merchantId, mode } = fixture;
+  const deps = { ...fixture.deps, validateUrl: () => undefined };
+  const [narrow, stranger] = [await startWebhookEndpoint(), await startWebhookEndpoint()];
+  const narrowed = await registerEndpoint(fixture, narrow.url);
+  const details = { name: "Second", email: "second@example.test", actor: testActor };
+  const { id: second } = await createMerchant(deps, { ...details, accountId, mode });
+  const ofStranger = await registerEndpoint(fixture, stranger.url, { merchantIds: [second] });
+  unwrap(await changeEndpoint(deps, { ...query, status: "disabled" }));
+  for (const { id: endpointId } of [narrowed, ofStranger])
+    unwrap(await changeEndpoint(deps, { ...query, endpointId, eventTypes: ["payment.settled"] }));
+  await deliver();
+  for (const { arrivals } of [endpoint, narrow, stranger]) arrivals.splice(0);
+  await fixture.create();
+  const registration = { accountId, merchantId, mode, publicKey: makeApprovalKey().publicKey, actor: testActor };
+  unwrap(await registerApprovalKey(deps, registration));
+  await deliver();
+  const types = ({ arrivals }: typeof endpoint) => arrivals.map(({ event }) => event.type);
+  expect([endpoint, narrow, stranger].map(types)).toEqual([
+    ["approval_key.registered"],
+    ["approval_key.registered"],
+    [],
+  ]);
 });
 
 test("a delivery shows its request and the beginning of each response, without what looks like a secret", async () => {
