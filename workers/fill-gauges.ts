@@ -160,6 +160,7 @@ export function fillGauges(deps: Deps): void {
   fill(metrics.webhookOldestSeconds, "webhooks", (set, { oldestEventSeconds }) => set({}, oldestEventSeconds));
   fill(metrics.auditHeadAgeSeconds, "audit", (set, { auditHeadSeconds }) => set({}, auditHeadSeconds));
   fill(metrics.auditEntryAgeSeconds, "audit", (set, { auditEntrySeconds }) => set({}, auditEntrySeconds));
+  fill(metrics.auditLoginEntries, "audit", (set, { loginEntries }) => set({}, loginEntries));
   fill(metrics.signerLogContradicted, "signer_log", (set, { isSignerLogContradicted }) =>
     set({}, Number(isSignerLogContradicted)),
   );

@@ -52,6 +52,16 @@ export async function findOldestOpenEntry(db: Db): Promise<Date | null> {
   return rows[0]?.at ?? null;
 }
 
+/** Returns how many changes were made after a time with a login of the database and without the service. */
+export async function countLoginEntries(db: Db, since: Date): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from audit_entry
+    where day >= (${since}::timestamptz at time zone 'UTC')::date and at > ${since} and actor_kind = 'login'`.execute(
+    db,
+  );
+  return rows[0]?.count ?? 0;
+}
+
 /** Returns the heads of all days that have ended, oldest first. */
 export async function listAuditHeads(db: Db): Promise<AuditHead[]> {
   const { rows } = await sql<AuditHead>`

@@ -38,6 +38,10 @@ export const createDatabaseMetrics = ({ counter, gauge, histogram, systemGauge }
     "pay_audit_entry_without_head_age_seconds",
     "Age of the oldest entry of the audit log that no head covers; 0 when there is none",
   ),
+  auditLoginEntries: systemGauge(
+    "pay_audit_login_entries",
+    "Changes of the last 24 hours that were written with a login of the database and without the service",
+  ),
   signerLogContradicted: systemGauge(
     "pay_signer_log_contradicted",
     "1 while the signer's audit log lacks its earlier newest entry, or has another one in its place",

@@ -181,6 +181,7 @@ test("unpaid payments expire, and do not count as lost jobs", async () => {
 /** These stay unset until the error that they count occurs; the test of that error shows that they are set. */
 const setOnlyOnErrors = [
   "pay_audit_head_unexported_age_seconds",
+  "pay_audit_login_entries",
   "pay_board_refused_logins_total",
   "pay_database_lost_commits_timestamp_seconds",
   "pay_rate_limited_total",

@@ -248,3 +248,16 @@ test("an entry of the audit log ages until a head covers it", async () => {
   await exportAuditHeads({ db, now: () => after(86_400), log }, async () => undefined);
   expect((await read(3 * 86_400)).auditEntrySeconds).toBe(0);
 });
+
+test("changes that were written without the service count for a day", async () => {
+  expect((await read(0)).loginEntries).toBe(0);
+  const entry = { actor: testActor, action: "account.created", subject: "acc_3", before: null, after: null };
+  await insertAuditEntries(db, [{ ...entry, at: after(0) }]);
+  await execute(
+    url,
+    `insert into audit_entry (at, actor_kind, actor_id, action, subject)
+      values ('${after(0).toISOString()}', 'login', 'pay_api', 'app_id.created', 'app_1')`,
+  );
+  expect((await read(60)).loginEntries).toBe(1);
+  expect((await read(86_400)).loginEntries).toBe(0);
+});
