@@ -1,7 +1,10 @@
 import { ChainError } from "../errors.ts";
-import type { CallOutcome } from "../json-rpc.ts";
+import type { Call, CallOutcome } from "../json-rpc.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 import { readCode, TRANSACTION_ERRORS } from "./solana-rpc.ts";
+
+/** The endpoints that get a transaction: one after the other until one accepts it, or all. */
+export type BroadcastTo = "first_to_accept" | "all";
 
 /** The result of a broadcast. `unknown` means that the transaction may have reached the cluster. */
 export type BroadcastResult = { outcome: "accepted" } | { outcome: "unknown"; reason: string };
@@ -15,16 +18,21 @@ const BAD_TRANSACTION: readonly unknown[] = [...TRANSACTION_ERRORS, -32_602];
 
 /**
  * Broadcasts signed bytes with one request, and returns the results in order. Each transaction that the request does not
- * bring to the cluster is sent once more by itself, and then goes from endpoint to endpoint like any call. Does not throw for
- * a transient error, because only the chain shows later whether a transaction happened. Throws any other ChainError.
+ * bring to the cluster is sent once more by itself, and then goes from endpoint to endpoint like any call. With `all`, each
+ * transaction goes to every endpoint by itself. Does not throw for a transient error, because only the chain shows later whether a
+ * transaction happened. Throws any other ChainError.
  */
-export async function broadcastBytes(chain: SolanaChain, all: readonly Uint8Array[]): Promise<BroadcastResult[]> {
+export async function broadcastBytes(
+  chain: SolanaChain,
+  all: readonly Uint8Array[],
+  to: BroadcastTo = "first_to_accept",
+): Promise<BroadcastResult[]> {
   const params = all.map((bytes) => [Buffer.from(bytes).toString("base64"), OPTIONS]);
-  const together = params.length > 1 ? await sendTogether(chain, params) : [];
+  const together = to === "first_to_accept" && params.length > 1 ? await sendTogether(chain, params) : [];
   const results: BroadcastResult[] = [];
   for (let from = 0; from < params.length; from += CONCURRENCY) {
     const some = params.slice(from, from + CONCURRENCY);
-    results.push(...(await Promise.all(some.map((one, at) => settle(chain, one, together[from + at])))));
+    results.push(...(await Promise.all(some.map((one, at) => settle(chain, one, { shown: together[from + at], to })))));
   }
   return results;
 }
@@ -43,12 +51,15 @@ async function sendTogether(chain: SolanaChain, params: readonly unknown[][]): P
 async function settle(
   chain: SolanaChain,
   params: readonly unknown[],
-  shown: CallOutcome | undefined,
+  { shown, to }: { shown: CallOutcome | undefined; to: BroadcastTo },
 ): Promise<BroadcastResult> {
+  const send = (_connection: unknown, call: Call) => call("sendTransaction", params);
+  if (to === "all" && (await chain.rpc.queryAvailable("sendTransaction", send)).length > 0)
+    return { outcome: "accepted" };
   if (shown && "result" in shown) return { outcome: "accepted" };
   if (shown && BAD_TRANSACTION.includes(readCode(shown.error))) return toUnknown(shown.error);
   try {
-    await chain.rpc.queryOnce("sendTransaction", (_connection, call) => call("sendTransaction", params));
+    await chain.rpc.queryOnce("sendTransaction", send);
     return { outcome: "accepted" };
   } catch (error) {
     if (!isTransient(error)) throw error;

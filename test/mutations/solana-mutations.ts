@@ -466,6 +466,17 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/broadcast-transactions.ts",
+    tests: ["test/integration/transfers/solana/swallowed-broadcasts.test.ts"],
+    mutations: [
+      {
+        name: "a late transaction on Solana goes to the first endpoint that accepts it",
+        find: 'chain.network.rpc.length > 1 ? "all" : "first_to_accept"',
+        replace: '"first_to_accept"',
+      },
+    ],
+  },
+  {
     file: "transfers/solana/raise-fees.ts",
     tests: raisedFees,
     mutations: [

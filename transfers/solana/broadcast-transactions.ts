@@ -1,5 +1,5 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
-import { type BroadcastResult, broadcastBytes } from "../../chains/solana/solana-broadcast.ts";
+import { type BroadcastResult, type BroadcastTo, broadcastBytes } from "../../chains/solana/solana-broadcast.ts";
 import { firstSignature } from "../../chains/solana/wire-format.ts";
 import { recordBroadcasts } from "../../db/queries/solana-transactions.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -20,18 +20,26 @@ export async function broadcastStored(
   stored: readonly Signing[],
 ): Promise<void> {
   const signed = stored.map(({ bytes }) => ({ hash: firstSignature(bytes), bytes }));
-  const { others, failures } = await broadcastAll(deps, chain, signed);
+  const { others, failures } = await broadcastAll(deps, chain, signed, "first_to_accept");
   await recordBroadcasts(deps.db, { chain: chain.chain, hashes: others, state: "broadcast", at: deps.now() });
   if (failures.length > 0) throw failures[0];
 }
 
-/** Broadcasts stored bytes again, and stores which of them an endpoint accepted. The others may still have reached the cluster. */
+/**
+ * Broadcasts stored bytes again, to every endpoint: one may have accepted them and passed them to no node. Stores which of them an
+ * endpoint accepted. The others may still have reached the cluster.
+ */
 export async function rebroadcast(
   deps: TransferDeps,
   chain: SolanaChain,
   stored: readonly { hash: string; bytes: Uint8Array }[],
 ): Promise<void> {
-  const { accepted, others, failures } = await broadcastAll(deps, chain, stored);
+  const { accepted, others, failures } = await broadcastAll(
+    deps,
+    chain,
+    stored,
+    chain.network.rpc.length > 1 ? "all" : "first_to_accept",
+  );
   const at = deps.now();
   await recordBroadcasts(deps.db, { chain: chain.chain, hashes: accepted, state: "accepted", at });
   await recordBroadcasts(deps.db, { chain: chain.chain, hashes: others, state: "broadcast", at });
@@ -43,6 +51,7 @@ async function broadcastAll(
   deps: TransferDeps,
   chain: SolanaChain,
   stored: readonly { hash: string; bytes: Uint8Array }[],
+  to: BroadcastTo,
 ): Promise<{ accepted: string[]; others: string[]; failures: unknown[] }> {
   const accepted: string[] = [];
   const others: string[] = [];
@@ -52,7 +61,7 @@ async function broadcastAll(
     for (let some = queue.splice(0, BATCH); some.length > 0; some = queue.splice(0, BATCH)) {
       const bytes = some.map((one) => one.bytes);
       // After any error, the bytes may still have reached the cluster.
-      const results = await broadcastBytes(chain, bytes).catch((error: unknown): BroadcastResult[] => {
+      const results = await broadcastBytes(chain, bytes, to).catch((error: unknown): BroadcastResult[] => {
         failures.push(error);
         return some.map(() => ({ outcome: "unknown", reason: "the endpoint's response is invalid" }));
       });

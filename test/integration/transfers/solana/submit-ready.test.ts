@@ -98,7 +98,7 @@ describe("a buyer's transaction", () => {
     await finishPayment(paymentId);
   });
 
-  test("a transaction that no endpoint accepts is sent again by the watcher, with the same bytes, after two seconds", async () => {
+  test("a transaction that no endpoint accepts is sent to both again by the watcher, with the same bytes, after two seconds", async () => {
     const { paymentId } = await makeAccepted();
     for (const { fault } of [first, second])
       fault.fail((call) => (isSend(call) ? { code: -32_005, message: "Node is behind" } : undefined));
@@ -112,15 +112,17 @@ describe("a buyer's transaction", () => {
     expect(sent).toEqual([]);
     fixture.clock.advance(2_000);
     await fixture.watch();
-    expect(sent).toEqual([transaction.bytes.toString("base64")]);
+    const bytes = transaction.bytes.toString("base64");
+    expect(sent).toEqual([bytes, bytes]);
     goOn();
     await fixture.watchUntilState(paymentId, "succeeded");
   });
 
-  test("a transaction whose first three sends are lost is sent a fourth time, and nothing is signed again", async () => {
+  test("a transaction whose first three broadcasts are lost is broadcast a fourth time, and nothing is signed again", async () => {
     const { paymentId } = await makeAccepted();
     const sent = recordSends();
-    await solana.knobs.drop(3);
+    // The first broadcast goes to one endpoint, and each later one to both.
+    await solana.knobs.drop(5);
     // Without time, no send is repeated early, and without slots, the blockhash does not expire on a busy machine.
     await solana.knobs.pause();
     const goOn = fixture.clock.stop();
@@ -134,7 +136,7 @@ describe("a buyer's transaction", () => {
     await solana.knobs.resume();
     await fixture.watchUntilState(paymentId, "succeeded");
     goOn();
-    expect(sent).toHaveLength(4);
+    expect(sent).toHaveLength(7);
     expect(new Set(sent).size).toBe(1);
     const { transaction } = await onlyRow(paymentId);
     expect(await fixture.status(paymentId)).toMatchObject({ info: { txId: transaction.hash } });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
-import { broadcastBytes } from "../../../../chains/solana/solana-broadcast.ts";
+import { type BroadcastTo, broadcastBytes } from "../../../../chains/solana/solana-broadcast.ts";
 import { inRealTime } from "../../../support/in-real-time.ts";
 import { answerEach, type Frame, openCluster, type Response } from "./test-endpoints.ts";
 
@@ -8,10 +8,11 @@ const accept = answerEach(() => ({ result: "signature" }));
 const tooMany: Response = { status: 429, headers: { "retry-after": "5" } };
 
 /** Broadcasts transactions, and returns the number that an endpoint accepted. */
-async function countAccepted(chain: SolanaChain, transactions: number): Promise<number> {
+async function countAccepted(chain: SolanaChain, transactions: number, to: BroadcastTo = "first_to_accept") {
   const results = await broadcastBytes(
     chain,
     Array.from({ length: transactions }, (_, index) => Uint8Array.of(index)),
+    to,
   );
   expect(results).toHaveLength(transactions);
   return results.filter(({ outcome }) => outcome === "accepted").length;
@@ -87,6 +88,22 @@ test("a transaction that an endpoint calls bad is not sent again", async () => {
   const { chain, requests } = await openCluster({ answer: bad });
   expect(await countAccepted(chain, 3)).toBe(2);
   expect(requests.map(sizes)).toEqual([[3]]);
+});
+
+test("a late transaction is sent to every endpoint, and counts as accepted when one of them takes it", async () => {
+  const { chain, requests } = await openCluster(
+    { answer: accept },
+    { answer: answerEach(() => ({ error: { code: -32_005, message: "behind" } })) },
+    { answer: accept },
+  );
+  expect(await countAccepted(chain, 3, "all")).toBe(3);
+  expect(requests.map(sizes)).toEqual([1, 2, 3].map(() => [1, 1, 1]));
+});
+
+test("the result of a late transaction that every endpoint refuses has the reason", async () => {
+  const { chain } = await openCluster(...[1, 2].map(() => ({ answer: () => ({ status: 503 }) })));
+  const results = await broadcastBytes(chain, [Uint8Array.of(1)], "all");
+  expect(results).toEqual([{ outcome: "unknown", reason: expect.stringContaining("sendTransaction") }]);
 });
 
 test("an outage sends the batch to the next endpoint, which keeps getting batches", async () => {
