@@ -133,19 +133,28 @@ export type FinalizedState = { slot: number; height: number };
 
 const EpochInfo = z.object({ absoluteSlot: z.number(), blockHeight: z.number() });
 
-const askFinal = async (call: Call): Promise<FinalizedState> => {
-  const { absoluteSlot, blockHeight } = EpochInfo.parse(await call("getEpochInfo", [{ commitment: "finalized" }]));
+const askState = async (call: Call, commitment: Commitment): Promise<FinalizedState> => {
+  const { absoluteSlot, blockHeight } = EpochInfo.parse(await call("getEpochInfo", [{ commitment }]));
   return { slot: absoluteSlot, height: blockHeight };
 };
 
 /** Returns the newest final slot and block height. Blockhashes expire by block height. */
 export function readFinal(chain: SolanaChain): Promise<FinalizedState> {
-  return chain.rpc.ask("getEpochInfo", (_connection, call) => askFinal(call));
+  return chain.rpc.ask("getEpochInfo", (_connection, call) => askState(call, "finalized"));
 }
 
-/** Returns the highest final block height that two endpoints have reached. Throws ChainError `rpc_unreachable` if only one answers. */
+/** Returns the newest final slot and block height of each endpoint. Leaves out endpoints that do not answer. Never throws. */
+export async function readFinalFromEach(chain: SolanaChain): Promise<({ by: string } & FinalizedState)[]> {
+  const answers = await chain.rpc.queryAvailable("getEpochInfo", (_connection, call) => askState(call, "finalized"));
+  return answers.map(({ by, answer }) => ({ by, ...answer }));
+}
+
+/**
+ * Returns the highest confirmed block height that two endpoints have reached. Throws ChainError `rpc_unreachable` if only one
+ * answers.
+ */
 export async function readAgreedHeight(chain: SolanaChain): Promise<number> {
-  const answers = await chain.rpc.queryAll("getEpochInfo", (_connection, call) => askFinal(call));
+  const answers = await chain.rpc.queryAll("getEpochInfo", (_connection, call) => askState(call, "confirmed"));
   return answers.map(({ height }) => height).toSorted((one, other) => other - one)[1] ?? 0;
 }
 

@@ -74,7 +74,8 @@ export function openEndpoints(
     },
     height: {
       method: "getSlot",
-      query: ({ connection }) => connection.getSlot("confirmed"),
+      // An endpoint whose confirmed slot stands still has an old final slot too, and the final one can stand still alone.
+      query: ({ connection }) => connection.getSlot("finalized"),
       maxBehind: maxBehind(network.slotMs),
     },
     toError: toChainError,

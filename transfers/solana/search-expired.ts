@@ -20,8 +20,8 @@ type Seen = { tracked: readonly TrackedTransaction[]; final: FinalizedState };
 const beside = runBesidePasses<Expired>();
 
 /**
- * Searches for transactions that can no longer be included: the final block height of two endpoints is past the lifetime of
- * their blockhash, or another transaction used their durable nonce, and two endpoints whose history goes back to the signing do
+ * Searches for transactions that can no longer be included: the final block height, and the confirmed one of two endpoints, is past
+ * the lifetime of their blockhash, or another transaction used their durable nonce, and two endpoints whose history goes back to the signing do
  * not know them. A search that waits for an endpoint goes on beside later passes, so that it delays no other payment, and one
  * of them gets what it finds. Returns undefined meanwhile. Throws ChainError.
  */
@@ -48,8 +48,9 @@ async function findExpired(
 }
 
 /**
- * Returns those of these rows whose last height two endpoints have passed: one endpoint could end everything in flight by the
- * height that it reports. Asks the second endpoint only when the first one has passed a height. Throws ChainError.
+ * Returns those of these rows whose last height is below the final one, and which two endpoints have passed: one endpoint could end
+ * everything in flight by the height that it reports. The confirmed height of the second one suffices, because its final one may
+ * stand still. Asks the second endpoint only when the final height has passed. Throws ChainError.
  */
 async function keepExpired<R extends { last_valid_height: number | null }>(
   chain: SolanaChain,

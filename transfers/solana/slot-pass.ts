@@ -1,4 +1,4 @@
-import { type FinalizedState, readFinal, readSlotTime } from "../../chains/solana/cluster-state.ts";
+import { type FinalizedState, readSlotTime } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import type { HistoryProgress } from "../../db/queries/account-cursors.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
@@ -19,6 +19,7 @@ import { WATCH_LEASE_MS } from "../watch-lease.ts";
 import { rebroadcast } from "./broadcast-transactions.ts";
 import { closeOldMarkers } from "./close-markers.ts";
 import { endExpiredTransactions } from "./end-expired.ts";
+import { findFinalState } from "./final-states.ts";
 import { raiseFees } from "./raise-fees.ts";
 import { listNewest, listWaiting } from "./replacements.ts";
 import { keepAgreedMovements, lowerUnagreed } from "./second-endpoint.ts";
@@ -59,16 +60,13 @@ export async function runSlotPass(
   const isFull = isDue(FULL_PASS_SLOTS);
   // The final slot is read before the statuses. Every transaction in it is then among the rows or already finished.
   const askedAt = deps.now();
-  const final = isFull ? await readFinal(chain) : undefined;
+  const final = isFull ? await findFinalState(deps, chain) : undefined;
   const includedUpTo = isDue(REORG_CHECK_SLOTS) ? Number.MAX_SAFE_INTEGER : (final?.slot ?? 0);
   // A second endpoint that was behind has kept a movement from being booked, and may have caught up.
   const unconfirmed = isFull && chain.network.finality === "confirmed";
   const rows = await listUnsettled(deps.db, { chain: chain.chain, includedUpTo, unconfirmed });
-  const tracked = await lowerUnagreed(
-    deps,
-    chain,
-    await readTrackedTransactions(deps, chain, rows, { atEach: isFull }),
-  );
+  const read = await readTrackedTransactions(deps, chain, rows, { final: final?.slot });
+  const tracked = await lowerUnagreed(deps, chain, read);
   if (rows.some(({ state }) => state !== "included")) busy.add(chain);
   else busy.delete(chain);
   // The progress is read before the movements are booked, so that a slot counts as booked only when everything up to it is.

@@ -32,14 +32,15 @@ const RECENT_MS = 45_000;
 const CHUNK = 100;
 
 /**
- * Reads the statuses of transactions, 256 per call. With `atEach`, also asks every endpoint about those that the answering one should know
- * and does not: it may have lost their slots. Throws ChainError.
+ * Reads the statuses of transactions, 256 per call. With the final slot, also asks every endpoint about those that the
+ * answering one should know and does not (it may have lost their slots), and about those in final slots that it does not show as
+ * final (its own final slot may stand still). Throws ChainError.
  */
 export async function readTrackedTransactions(
   deps: TransferDeps,
   chain: SolanaChain,
   rows: readonly SolanaTransactionRow[],
-  { atEach = false }: { atEach?: boolean } = {},
+  { final }: { final?: number | undefined } = {},
 ): Promise<TrackedTransaction[]> {
   const isRecent = (row: SolanaTransactionRow) => deps.now().getTime() - row.created_at.getTime() < RECENT_MS;
   const [recent, old] = [rows.filter(isRecent), rows.filter((row) => !isRecent(row))];
@@ -50,8 +51,9 @@ export async function readTrackedTransactions(
     return some.map((row, index) => ({ row, status: statuses[index], slot }));
   };
   const tracked = (await Promise.all([ask(recent, false), ask(old, true)])).flat();
-  const isMissing = ({ row, status }: TrackedTransaction) => !status && (row.state === "included" || !isRecent(row));
-  const missing = atEach ? tracked.filter(isMissing) : [];
+  const isMissing = ({ row, status }: TrackedTransaction, upTo: number) =>
+    status ? status.depth !== "finalized" && status.slot <= upTo : row.state === "included" || !isRecent(row);
+  const missing = final === undefined ? [] : tracked.filter((one) => isMissing(one, final));
   if (missing.length === 0) return tracked;
   const hashes = missing.map(({ row }) => row.hash);
   const reports = await readEndpointStatuses(chain, hashes);
