@@ -7,24 +7,25 @@ import {
 } from "../../chains/solana/signature-statuses.ts";
 import { readTransactionFromEach } from "../../chains/solana/transaction-history.ts";
 import { readMovements } from "../../chains/solana/treasury-movements.ts";
+import { endWait, hasWaitedLongEnough, type Waits } from "../endpoint-waits.ts";
 import { isLargeAmount } from "../large-amount.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
 
 /** Endpoints that must agree. */
 const REQUIRED_ENDPOINTS = 2;
-/** How long a booking waits for a lagging second endpoint, milliseconds. Large movements wait without a limit. */
-const WAIT_MS = 30_000;
 
 /** A movement to be booked: its mint and its position. `isOurs` is true for a transaction that we signed. */
 type Movement = { hash: string; slot: number; token: string; amount: bigint; receiver: string; isOurs: boolean };
 
-/** Since when the second endpoints of a cluster lag. */
-const behindSince = new WeakMap<SolanaChain["rpc"], number>();
+/** Waits for a second endpoint that shows movements, and for one that shows transactions of ours as final. */
+const movementWaits: Waits = new WeakMap();
+const finalWaits: Waits = new WeakMap();
 
 /**
  * Returns the movements that a second endpoint shows as well, in the same slot and at the depth of the network's finality.
- * Skips an endpoint that does not answer or lags for too long, except for large movements (`agreementThreshold` in the networks file).
+ * Skips an endpoint that does not answer, and the only other one if it lags for too long, except for large movements
+ * (`agreementThreshold` in the networks file).
  * An endpoint that disagrees keeps a movement from being booked, unless it has lost the slot (`keepDenials`). The amount of a movement
  * that we did not sign also depends on the endpoint, so a large one is read from two endpoints.
  */
@@ -41,7 +42,6 @@ export async function keepAgreedMovements<M>(
     movements.map(({ hash }) => hash),
   );
   const kept: M[] = [];
-  let isBehind = false;
   let isTrustedAlone = false;
   for (const movement of movements) {
     const reported = reports.get(movement.hash) ?? [];
@@ -49,27 +49,22 @@ export async function keepAgreedMovements<M>(
     const others = reported.filter((report) => !agreeing.includes(report) && isDenial(report, movement));
     const denying = await keepDenials(deps, chain, others, { ...movement, agreeing: agreeing.length });
     const isLarge = isLargeAmount(chain, findToken(chain, movement.token), movement.amount);
-    const isAlone = agreeing.length < REQUIRED_ENDPOINTS && denying.length === 0;
-    if (isAlone && reported.length >= REQUIRED_ENDPOINTS) isBehind = true;
-    const isOneEnough = reported.length < REQUIRED_ENDPOINTS || hasWaitedLongEnough(deps, chain);
+    const isAgreed = agreeing.length >= REQUIRED_ENDPOINTS;
+    const waits = movementWaits;
+    const counts = isEnough(deps, chain, { waits, slot: movement.slot, reported, agreeing, denying });
     if (denying.length > 0)
       deps.log.error(
         { chain: chain.chain, tx: movement.hash },
         "endpoints disagree about a transaction; it is not booked",
       );
-    else if (
-      isLarge
-        ? agreeing.length >= REQUIRED_ENDPOINTS && (await isReadTwice(chain, movement))
-        : !isAlone || (isOneEnough && agreeing.length > 0)
-    ) {
+    else if (isLarge ? isAgreed && (await isReadTwice(chain, movement)) : counts) {
       kept.push(movement.one);
-      if (isAlone) isTrustedAlone = true;
+      if (!isAgreed) isTrustedAlone = true;
     } else if (isLarge) {
       deps.metrics.agreementWaits.inc({ chain: chain.chain });
       deps.log.warn({ chain: chain.chain, tx: movement.hash }, "large movement waits for a second endpoint");
     }
   }
-  if (!isBehind) behindSince.delete(chain.rpc);
   if (isTrustedAlone && chain.network.rpc.length >= REQUIRED_ENDPOINTS) {
     deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
     deps.log.warn(
@@ -99,7 +94,6 @@ export async function lowerUnagreed(
     claims.map(({ row }) => row.hash),
   );
   const unagreed = new Set<TrackedTransaction>();
-  let isBehind = false;
   for (const claim of claims) {
     const { row, status } = claim;
     if (!status) continue;
@@ -107,16 +101,12 @@ export async function lowerUnagreed(
     const agreeing = reported.filter((one) => one.status && isSameOutcome(one.status, status));
     const others = reported.filter((one) => isOtherOutcome(one, status));
     const denying = await keepDenials(deps, chain, others, { ...row, ...status, agreeing: agreeing.length });
-    const isAlone = agreeing.length < REQUIRED_ENDPOINTS;
-    if (isAlone && reported.length >= REQUIRED_ENDPOINTS && denying.length === 0) isBehind = true;
-    const isOneEnough = reported.length < REQUIRED_ENDPOINTS || hasWaitedLongEnough(deps, chain);
-    const isAccepted = !isAlone || (!status.error && agreeing.length > 0 && isOneEnough);
-    if (denying.length === 0 && isAccepted) continue;
+    const waits = status.error ? undefined : finalWaits;
+    if (isEnough(deps, chain, { waits, slot: status.slot, reported, agreeing, denying })) continue;
     unagreed.add(claim);
     if (denying.length > 0)
       deps.log.error({ chain: chain.chain, tx: row.hash }, "endpoints disagree about how a transaction of ours ended");
   }
-  if (!isBehind) behindSince.delete(chain.rpc);
   return tracked.map((one) => (unagreed.has(one) ? lower(one) : one));
 }
 
@@ -179,11 +169,30 @@ function isDenial({ slot, status }: EndpointStatus, movement: Movement): boolean
   return status.error !== undefined || status.slot !== movement.slot;
 }
 
-function hasWaitedLongEnough(deps: Pick<TransferDeps, "now">, { rpc }: SolanaChain): boolean {
-  const now = deps.now().getTime();
-  const since = behindSince.get(rpc) ?? now;
-  behindSince.set(rpc, since);
-  return now - since >= WAIT_MS;
+/**
+ * Returns true when no endpoint denies a transaction, and those that show it are enough: two, or one once the only other one has lagged
+ * for too long or does not answer. Never one where there are no `waits`, nor while two others answer. Only two that agree in the slot
+ * that is waited for, or in a later one, end the wait.
+ */
+function isEnough(
+  deps: Pick<TransferDeps, "now">,
+  { rpc: of, network: { slotMs: blockMs } }: SolanaChain,
+  {
+    waits,
+    slot,
+    ...endpoints
+  }: Record<"reported" | "agreeing" | "denying", readonly unknown[]> & { waits: Waits | undefined; slot: number },
+): boolean {
+  const [reported, agreeing] = [endpoints.reported.length, endpoints.agreeing.length];
+  if (endpoints.denying.length > 0) return false;
+  if (agreeing >= REQUIRED_ENDPOINTS) {
+    if (waits) endWait({ waits, of }, slot);
+    return true;
+  }
+  if (!waits || agreeing === 0) return false;
+  if (reported < REQUIRED_ENDPOINTS) return true;
+  const hasWaited = hasWaitedLongEnough(deps, { waits, of, blockMs }, { wanted: slot, reached: -1 });
+  return hasWaited && reported === REQUIRED_ENDPOINTS;
 }
 
 function findToken(chain: SolanaChain, mint: string): SolanaToken | undefined {
