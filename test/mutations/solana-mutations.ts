@@ -4,6 +4,8 @@ import type { MutationGroup } from "./mutation.ts";
 const compare = ["test/unit/chains/solana/compare-transaction.test.ts"];
 const raisedFees = ["test/integration/transfers/solana/raise-fees.test.ts"];
 const lostSlots = ["test/integration/transfers/solana/lost-slots.test.ts"];
+const waits = ["test/unit/transfers/solana/second-endpoint.test.ts"];
+const stuckFinal = ["test/integration/transfers/solana/final-states.test.ts"];
 const closings = ["test/integration/signer/marker-closings-solana.test.ts"];
 
 /** Mutations of transfers on Solana, and of the comparison of a signed transaction with the requested one. */
@@ -432,18 +434,36 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "one endpoint's word ends a transaction on Solana",
-        find: "if (denying.length === 0 && isAccepted) continue;",
+        find: "if (isEnough(deps, chain, { waits, slot: status.slot, reported, agreeing, denying })) continue;",
         replace: "if (status) continue;",
       },
       {
         name: "movements on Solana that one endpoint alone has shown are not counted",
-        find: "if (isAlone) isTrustedAlone = true;",
+        find: "if (!isAgreed) isTrustedAlone = true;",
         replace: "",
       },
       {
         name: "one endpoint's word about a failure is enough while the other one does not answer",
-        find: "(!status.error && agreeing.length > 0 && isOneEnough)",
-        replace: "(agreeing.length > 0 && isOneEnough)",
+        find: "status.error ? undefined : finalWaits",
+        replace: "finalWaits",
+      },
+      {
+        name: "a movement that an endpoint denies ends the wait for one that lags",
+        find: "if (endpoints.denying.length > 0) return false;",
+        replace: "if (endpoints.denying.length > 0) return waits?.delete(of) === null;",
+        tests: waits,
+      },
+      {
+        name: "an endpoint that once lagged is never waited for again",
+        find: "if (waits) endWait({ waits, of }, slot);",
+        replace: "",
+        tests: waits,
+      },
+      {
+        name: "one of three endpoints decides alone that a transaction is final",
+        find: "return hasWaited && reported === REQUIRED_ENDPOINTS;",
+        replace: "return hasWaited;",
+        tests: waits,
       },
       {
         name: "an endpoint that has lost a slot keeps its payments from being booked",
@@ -473,6 +493,27 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "a late transaction on Solana goes to the first endpoint that accepts it",
         find: 'chain.network.rpc.length > 1 ? "all" : "first_to_accept"',
         replace: '"first_to_accept"',
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/final-states.ts",
+    tests: stuckFinal,
+    mutations: [
+      {
+        name: "a final slot of the first endpoint that stands still stops everything final on Solana",
+        find: "if (reported === undefined || reported.length < 2) return readFinal(chain);",
+        replace: "if (reported !== null) return readFinal(chain);",
+      },
+      {
+        name: "a final slot that one endpoint alone reports counts at once",
+        find: "hasWaitedLongEnough(deps, wait, { wanted, reached }) && wanted > reached",
+        replace: "(hasWaitedLongEnough(deps, wait, { wanted, reached }), wanted > reached)",
+      },
+      {
+        name: "final slots that one endpoint alone has reported are not counted",
+        find: "deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });",
+        replace: "",
       },
     ],
   },
@@ -524,6 +565,12 @@ export const solanaMutations: readonly MutationGroup[] = [
     file: "transfers/solana/track-statuses.ts",
     tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
     mutations: [
+      {
+        name: "a transaction that the first endpoint never shows as final is never asked for at another",
+        find: 'status ? status.depth !== "finalized" && status.slot <= upTo :',
+        replace: "status ? false :",
+        tests: stuckFinal,
+      },
       {
         name: "a failed Solana transaction counts as having moved its money",
         find: "const good = some.filter(({ status }) => !status.error);",
@@ -588,6 +635,22 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "a nonce account counts as a payout marker",
         find: "isMarker: authority === base",
         replace: "isMarker: true",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/simulate-wire-bytes.ts",
+    tests: ["test/unit/chains/solana/simulate-wire-bytes.test.ts"],
+    mutations: [
+      {
+        name: "a first endpoint that lags refuses valid payments as expired",
+        find: "const { context, value } = knowing ?? first;",
+        replace: "const { context, value } = first;",
+      },
+      {
+        name: "an endpoint that lags decides that a blockhash has not expired",
+        find: " && one.context.slot >= first.context.slot",
+        replace: "",
       },
     ],
   },
