@@ -87,10 +87,12 @@ test("endpoints that are all down send one page, and another chain's alerts arri
     "EndpointAgreementPending",
     "PaymentsOverdue",
     "PaymentStuck",
-  ].map((name) => alert(name, { chain: "dead" }));
+  ].map((name) => alert(name, { chain: "dead", role: "worker" }));
   if (!cause) throw new Error("there is no cause");
   const elsewhere = alert("WatcherBehind", { chain: "alive" });
-  await post([cause, ...effects, elsewhere]);
+  // The signer's endpoints say nothing about what the workers do.
+  const ofSigner = ["RpcAllDown", "RpcEndpointDown"].map((name) => alert(name, { chain: "alive", role: "signer" }));
+  await post([cause, ...effects, ...ofSigner, elsewhere]);
   await Promise.all([cause, elsewhere].map(arrival));
   // Alerts that were posted later have arrived, so those that are inhibited would have too.
   const later = alert("WatcherBehind", { chain: "alive too" });
@@ -98,6 +100,10 @@ test("endpoints that are all down send one page, and another chain's alerts arri
   await arrival(later);
   const ofDead = delivered.filter(({ labels }) => labels["chain"] === "dead").map(({ labels }) => labels["alertname"]);
   expect(new Set(ofDead)).toEqual(new Set(["RpcAllDown"]));
+  const ofAlive = delivered
+    .filter(({ labels }) => labels["chain"] === "alive")
+    .map(({ labels }) => labels["alertname"]);
+  expect(new Set(ofAlive)).toEqual(new Set(["RpcAllDown", "WatcherBehind"]));
 });
 
 test("payments that do not end page by themselves only where no alert names the cause", async () => {
