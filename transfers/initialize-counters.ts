@@ -1,3 +1,4 @@
+import { countEndpoints } from "../chains/endpoint-agreement.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
@@ -5,6 +6,7 @@ import type { TransferDeps } from "./transfer-deps.ts";
 export function initializeCounters({ metrics }: Pick<TransferDeps, "metrics">, { chain, network }: Chain): void {
   for (const counter of [metrics.reorgs, metrics.finalReorgs, metrics.agreementWaits, metrics.quoteContradictions])
     counter.inc({ chain }, 0);
+  if (countEndpoints(network) > 1) metrics.singleEndpointConfirmations.inc({ chain }, 0);
   for (const { name: endpoint } of network.rpc) metrics.endpointDisagreements.inc({ chain, endpoint }, 0);
   metrics.screeningFailures.inc({ chain, provider: "list" }, 0);
 }
