@@ -166,7 +166,7 @@ function needsSecond(
 }
 
 /** Returns true if two endpoints show the same movements in the same slot. */
-function isSame(some: readonly TokenMovement[], others: readonly TokenMovement[]): boolean {
+export function isSame(some: readonly TokenMovement[], others: readonly TokenMovement[]): boolean {
   const describe = (all: readonly TokenMovement[]) =>
     all
       .map((m) => [m.blockId, m.logIndex, m.token, m.payer, m.receiver, m.amount, m.authorizationNonce].join(" "))

@@ -1,4 +1,4 @@
-import { PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
+import { type Connection, PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
 import { z } from "zod";
 import { ChainError } from "../errors.ts";
 import type { Call } from "../json-rpc.ts";
@@ -128,24 +128,43 @@ export async function findNewestSignature(
   return newest && { signature: newest.signature, slot: newest.slot };
 }
 
+/** Returns a transaction as one endpoint has it, or null. */
+export function askTransaction(
+  connection: Connection,
+  signature: string,
+  commitment: "confirmed" | "finalized",
+): Promise<VersionedTransactionResponse | null> {
+  return connection.getTransaction(signature, { commitment, maxSupportedTransactionVersion: 0 });
+}
+
 /** Returns a final transaction as each endpoint has it. Leaves out endpoints that do not answer or do not have it. */
 export async function readTransactionFromEach(
   chain: SolanaChain,
   signature: string,
 ): Promise<VersionedTransactionResponse[]> {
   const answers = await chain.rpc.queryAvailable("getTransaction", (connection) =>
-    connection.getTransaction(signature, { commitment: "finalized", maxSupportedTransactionVersion: 0 }),
+    askTransaction(connection, signature, "finalized"),
   );
   return answers.flatMap(({ answer }) => answer ?? []);
+}
+
+/** Returns a final transaction as `findTransaction` does. Throws ChainError `rpc_behind` if no endpoint that answered has it. */
+export async function readTransaction(chain: SolanaChain, signature: string): Promise<VersionedTransactionResponse> {
+  const found = await findTransaction(chain, signature, "finalized");
+  if (found) return found;
+  throw new ChainError("rpc_behind", { detail: `transaction ${signature}` });
 }
 
 /**
  * Returns a final transaction from the first endpoint, or from any other one if that endpoint does not have it or returns
  * an error. Throws ChainError, `rpc_behind` if no endpoint that answered has it.
  */
-export async function readTransaction(chain: SolanaChain, signature: string): Promise<VersionedTransactionResponse> {
-  const ask: Parameters<typeof chain.rpc.ask<VersionedTransactionResponse | null>>[1] = (connection) =>
-    connection.getTransaction(signature, { commitment: "finalized", maxSupportedTransactionVersion: 0 });
+export async function findTransaction(
+  chain: SolanaChain,
+  signature: string,
+  commitment: "confirmed" | "finalized",
+): Promise<VersionedTransactionResponse | undefined> {
+  const ask = (connection: Connection) => askTransaction(connection, signature, commitment);
   let refusal: unknown;
   const first = await chain.rpc.ask("getTransaction", ask).catch((error: unknown) => {
     if (!(error instanceof ChainError && error.code === "rpc_answer")) throw error;

@@ -46,6 +46,9 @@ const PER_OUTER = 256;
 /** The first index of movements that no instruction shows, above all indexes of instructions. */
 const FIRST_UNEXPLAINED_INDEX = 65_536;
 
+/** Returns true for the index of a movement that no instruction explains: an endpoint may have left something out. */
+export const isUnexplained = (index: number): boolean => index >= FIRST_UNEXPLAINED_INDEX;
+
 const programsOfTokens: ReadonlySet<string> = new Set(Object.values(tokenProgramIds));
 
 /**

@@ -694,6 +694,27 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/read-entry.ts",
+    tests: ["test/integration/transfers/solana/read-entry.test.ts"],
+    mutations: [
+      {
+        name: "one endpoint hides a movement of the treasury",
+        find: "if (first && isExplained(first)) return first;",
+        replace: "if (first) return first;",
+      },
+      {
+        name: "an endpoint decides against others that disagree",
+        find: "agreed ?? readings.find(isExplained) ?? alone",
+        replace: "agreed ?? readings.find(isExplained) ?? readings[0]",
+      },
+      {
+        name: "dust costs a call of each endpoint",
+        find: "seen.length > 0 && !seen.some(",
+        replace: "seen.length > 1 && !seen.some(",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/list-history.ts",
     tests: ["test/integration/transfers/solana/short-history.test.ts"],
     mutations: [

@@ -3,10 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ChainError } from "../../chains/errors.ts";
 import { getSolanaChain } from "../../chains/open-chains.ts";
 import { readFinal } from "../../chains/solana/cluster-state.ts";
-import { listTokenMovements } from "../../chains/solana/final-movements.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
-import { readTransaction } from "../../chains/solana/transaction-history.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
 import { type HeldAccount, releaseAccount, takeAccount, updateReadProgress } from "../../db/queries/account-cursors.ts";
 import { type HistoryEntry, listDueEntries, recordEntryError, takeEntries } from "../../db/queries/history-entries.ts";
 import { listKnownMovements } from "../../db/queries/observations.ts";
@@ -15,9 +12,10 @@ import type { BookingHandlers } from "../booking-handlers.ts";
 import { MAX_READ_ATTEMPTS } from "../history-attempts.ts";
 import { recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { bookForgotten, type ForgottenTransaction, readForgottenTransaction } from "./forgotten-transactions.ts";
+import { bookForgotten } from "./forgotten-transactions.ts";
 import { releaseInvented } from "./invented-entries.ts";
 import { listHistory } from "./list-history.ts";
+import { type Found, readEntry } from "./read-entry.ts";
 import { relistHistory } from "./relist-history.ts";
 
 /** Another reader can take over an account when its reader has not renewed the lease for this long, milliseconds. */
@@ -116,8 +114,6 @@ async function readEntries(
   return true;
 }
 
-/** The movements of an entry, and its cost where it is a transaction of ours that is missing in the database. */
-type Found = { seen: TokenMovement[]; forgotten: ForgottenTransaction | undefined };
 type Read = { entry: HistoryEntry } & Found;
 
 /**
@@ -130,7 +126,7 @@ async function readPart(deps: TransferDeps, account: ListedAccount, entries: rea
   let unreachable: ChainError | undefined;
   const go = async (): Promise<void> => {
     for (let entry = queue.shift(); entry; entry = queue.shift()) {
-      const found = await readEntry(account, entry).catch((error: unknown) => ({ error }));
+      const found = await readEntry(deps, account, entry).catch((error: unknown) => ({ error }));
       if (!("error" in found)) {
         reads.push({ entry, ...found });
         continue;
@@ -147,13 +143,6 @@ async function readPart(deps: TransferDeps, account: ListedAccount, entries: rea
   await Promise.all(Array.from({ length: Math.min(CONCURRENCY, entries.length) }, go));
   await record(deps, account, reads);
   if (unreachable) throw unreachable;
-}
-
-async function readEntry({ chain, token }: Account, { signature }: HistoryEntry): Promise<Found> {
-  const transaction = await readTransaction(chain, signature);
-  const { slot } = transaction;
-  const seen = listTokenMovements(chain, { hash: signature, token }, transaction);
-  return { seen, forgotten: readForgottenTransaction(chain, { signature, slot }, transaction) };
 }
 
 /** Records entries in one database transaction. When one of them fails, records each one alone. */
