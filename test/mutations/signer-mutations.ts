@@ -69,6 +69,12 @@ export const signerMutations: readonly MutationGroup[] = [
         find: "if (wanted.has(signature) && !failed)",
         replace: "if (wanted.has(signature))",
       },
+      {
+        name: "a deposit that the signer's first endpoint lacks does not exist",
+        find: "await findTransaction(chain, hash, finality)",
+        replace: 'await chain.rpc.ask("getTransaction", (connection) => askTransaction(connection, hash, finality))',
+        tests: ["test/integration/signer/missing-deposits-solana.test.ts"],
+      },
     ],
   },
   {
