@@ -65,11 +65,11 @@ export async function releaseAccount(db: Db, held: HeldAccount): Promise<void> {
 }
 
 /**
- * A listing in progress, or a complete one. `relisted` is a listing of what only one endpoint has listed: where it continues at each
+ * A listing in progress (null ends it without a result), or a complete one. `relisted` is a listing of what only one endpoint has listed: where it continues at each
  * endpoint, or undefined at its end.
  */
 export type ListingProgress =
-  | { listing: Listing }
+  | { listing: Listing | null }
   | { complete: CompleteListing }
   | { relisted: { slot: number; places: RelistPlaces | undefined } };
 
@@ -86,7 +86,7 @@ type CompleteListing = {
 
 /** Stores the progress of a listing. Returns false when another owner has the lease by now. */
 export async function storeListing(db: Db, held: HeldAccount, progress: ListingProgress): Promise<boolean> {
-  if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) });
+  if ("listing" in progress) return update(db, held, { listing: progress.listing && JSON.stringify(progress.listing) });
   if ("relisted" in progress) {
     const { slot, places } = progress.relisted;
     // The operator may have set another slot meanwhile.

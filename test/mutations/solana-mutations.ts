@@ -719,6 +719,12 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/solana/short-history.test.ts"],
     mutations: [
       {
+        name: "an invented transaction ends all listings of a history",
+        find: "await storeListing(deps.db, held, { listing: null });",
+        replace: "throw error;",
+        tests: ["test/integration/transfers/solana/list-history.test.ts"],
+      },
+      {
         name: "an endpoint's empty page ends a listing of the history",
         find: "isOld && final - listedSlot <= RECENT_SLOTS",
         replace: "true",

@@ -1,6 +1,12 @@
+import { ChainError } from "../../chains/errors.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { type EndpointPage, findSignatures, type ListedTransaction } from "../../chains/solana/transaction-history.ts";
-import type { AccountCursor, HeldAccount, ListingProgress } from "../../db/queries/account-cursors.ts";
+import {
+  type AccountCursor,
+  type HeldAccount,
+  type ListingProgress,
+  storeListing,
+} from "../../db/queries/account-cursors.ts";
 import type { Listing } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { isOtherEndpointAwaited, type ListPart, REQUIRED_ENDPOINTS, reportOmissions } from "./list-agreement.ts";
@@ -22,7 +28,8 @@ const OLD_SLOTS = 216_000;
  * listing, the list ends where the endpoint's does. `final` is a final slot that the endpoints have reached.
  *
  * `isComplete` is true when the listing is complete, `isAgreed` when two endpoints have made it. What only one has listed is listed
- * again later (`relistHistory`). Throws ChainError, `history_short` when no endpoint can continue the listing.
+ * again later (`relistHistory`). Throws ChainError, `history_short` when no endpoint can continue the listing. The next run then begins
+ * anew: the transaction before which this one would continue may not exist.
  */
 export async function listHistory(
   deps: TransferDeps,
@@ -38,6 +45,10 @@ export async function listHistory(
     const { pages, answered } = await findSignatures(chain, args, {
       isUsable: (one) => isContinuous(one, cursor, reached),
       isEnd: (firstSlot) => isCovered(cursor, firstSlot),
+    }).catch(async (error: unknown) => {
+      if (listing && error instanceof ChainError && error.code === "history_short")
+        await storeListing(deps.db, held, { listing: null });
+      throw error;
     });
     const parts = pages.map(({ by, page }) => ({ by, ...cutKnown(page, cursor.signature) }));
     reportOmissions(deps, chain, parts, { final: began.final, known: cursor.slot ?? 0 });
