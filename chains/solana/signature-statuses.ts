@@ -54,11 +54,11 @@ export async function readEndpointStatuses(
 }
 
 const Statuses = z.object({
-  context: z.object({ slot: z.number() }),
+  context: z.object({ slot: z.int().nonnegative() }),
   value: z.array(
     z
       .object({
-        slot: z.number(),
+        slot: z.int().nonnegative(),
         err: z.unknown(),
         confirmationStatus: z.enum(["processed", "confirmed", "finalized"]).nullish(),
         confirmations: z.number().nullish(),

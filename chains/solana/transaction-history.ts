@@ -2,6 +2,7 @@ import { type Connection, PublicKey, type VersionedTransactionResponse } from "@
 import { z } from "zod";
 import { ChainError } from "../errors.ts";
 import type { Call } from "../json-rpc.ts";
+import { isSignature } from "./ed25519-keys.ts";
 import { askFirstSlot } from "./first-block.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 import { isSlotNotReached } from "./solana-rpc.ts";
@@ -12,8 +13,14 @@ const PAGE = 1_000;
 /** A final transaction that names an account. `memo` is the endpoint's text about its memos, not cleaned. */
 export type ListedTransaction = { signature: string; slot: number; failed: boolean; memo: string };
 
+/** A list with an entry that cannot be stored is no answer, so that the other endpoints' lists are. */
 const Listed = z.array(
-  z.object({ signature: z.string(), slot: z.number(), err: z.unknown(), memo: z.string().nullish() }),
+  z.object({
+    signature: z.string().refine(isSignature),
+    slot: z.int().nonnegative(),
+    err: z.unknown(),
+    memo: z.string().nullish(),
+  }),
 );
 
 /** Which page of an account's history to list. The page contains neither `until` nor `before`. */
@@ -156,8 +163,8 @@ export async function readTransaction(chain: SolanaChain, signature: string): Pr
 }
 
 /**
- * Returns a final transaction from the first endpoint, or from any other one if that endpoint does not have it or returns
- * an error. Throws ChainError, `rpc_behind` if no endpoint that answered has it.
+ * Returns a transaction from the first endpoint, or from any other one if that endpoint does not have it or returns an error, and
+ * undefined if no endpoint that answered has it. Throws ChainError.
  */
 export async function findTransaction(
   chain: SolanaChain,
@@ -174,6 +181,6 @@ export async function findTransaction(
   if (first) return first;
   const all = await chain.rpc.queryAvailable("getTransaction", ask);
   const found = all.find(({ answer }) => answer !== null)?.answer;
-  if (found) return found;
-  throw refusal ?? new ChainError("rpc_behind", { detail: `transaction ${signature}` });
+  if (!found && refusal !== undefined) throw refusal;
+  return found ?? undefined;
 }

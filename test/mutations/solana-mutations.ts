@@ -675,6 +675,18 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/solana/short-history.test.ts"],
     mutations: [
       {
+        name: "an endpoint lists a signature that cannot be stored",
+        find: "z.string().refine(isSignature)",
+        replace: "z.string()",
+        tests: ["test/integration/transfers/solana/list-history.test.ts"],
+      },
+      {
+        name: "an endpoint lists a slot that cannot be stored",
+        find: "slot: z.int().nonnegative()",
+        replace: "slot: z.number()",
+        tests: ["test/integration/transfers/solana/list-history.test.ts"],
+      },
+      {
         name: "what one endpoint lists does not count when another one lists nothing",
         find: "const pages = [...usable, ...(areEnds ? await keepEnded(chain, empty, isEnd) : [])];",
         replace: "const pages = empty.length > 0 ? await keepEnded(chain, empty, isEnd) : usable;",
