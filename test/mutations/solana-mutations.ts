@@ -946,8 +946,14 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "the treasury tries to close markers of the one before it",
-        find: "return isMarkerOf(account, chain.treasury) ? [{ address, lamports: account.lamports }] : [];",
-        replace: "return account ? [{ address, lamports: account.lamports }] : [];",
+        find: "accounts.filter((one) => isMarkerOf(one, chain.treasury))",
+        replace: "accounts.filter((one) => one !== undefined)",
+      },
+      {
+        name: "a marker that one of two endpoints does not show is forgotten",
+        find: "isGone: lacking >= required",
+        replace: "isGone: lacking > 0",
+        tests: ["test/integration/transfers/solana/close-markers.test.ts"],
       },
     ],
   },

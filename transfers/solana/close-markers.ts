@@ -1,5 +1,5 @@
 import { isFresh } from "../../chains/cache-age.ts";
-import { readAccounts, readBlockhash } from "../../chains/solana/cluster-state.ts";
+import { readAccountsFromEach, readBlockhash } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { isMarkerOf } from "../../chains/solana/payout-markers.ts";
 import { buildMarkerClosing } from "../../chains/solana/treasury-transactions.ts";
@@ -14,6 +14,7 @@ import { MAX_MARKERS } from "../../signer/solana/transaction-protocol.ts";
 import { findTreasuryEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { broadcastStored } from "./broadcast-transactions.ts";
+import { REQUIRED_ENDPOINTS } from "./list-agreement.ts";
 import type { BookRents } from "./rents.ts";
 import { signWith, withTreasurySignature } from "./sign-own-transaction.ts";
 import { type Signing, storeSignings } from "./store-transactions.ts";
@@ -47,12 +48,7 @@ export async function closeOldMarkers(
   const epoch = await findTreasuryEpoch(deps, chain.chain);
   if (epoch === undefined) return 0;
   const addresses = closable.map(({ address }) => address);
-  const accounts = await readAccounts(chain, addresses, "finalized");
-  const markers = addresses.flatMap((address, index) => {
-    const account = accounts[index];
-    return isMarkerOf(account, chain.treasury) ? [{ address, lamports: account.lamports }] : [];
-  });
-  const gone = addresses.filter((_address, index) => !isMarkerOf(accounts[index], chain.treasury));
+  const { markers, gone } = await findMarkers(chain, addresses);
   if (gone.length > 0) await forgetClosed(deps, chain, { ...args, addresses: gone });
   if (markers.length === 0) return 0;
   const [feePayer = ""] = chain.lanes;
@@ -85,6 +81,27 @@ export async function closeOldMarkers(
   if (stored.length === 0) return 0;
   deps.log.info({ chain: chain.chain, markers: closed.length }, "closing markers of old payouts");
   return closed.length;
+}
+
+/**
+ * Returns the markers of the treasury that an endpoint shows, and the addresses where two endpoints, or the only one, show none. A
+ * marker that is forgotten by mistake keeps its rent for ever, so one endpoint's word does not suffice.
+ */
+async function findMarkers(chain: SolanaChain, addresses: readonly string[]) {
+  const shown = await readAccountsFromEach(chain, addresses, "finalized");
+  const required = Math.min(REQUIRED_ENDPOINTS, chain.network.rpc.length);
+  const found = addresses.map((address, index) => {
+    const accounts = shown.map((one) => one.accounts[index]);
+    const [account, ...others] = accounts.filter((one) => isMarkerOf(one, chain.treasury));
+    const lacking = accounts.length - (account ? 1 + others.length : 0);
+    return { address, account, isGone: lacking >= required };
+  });
+  return {
+    markers: found.flatMap(({ address, account, isGone }) =>
+      account && !isGone ? [{ address, lamports: account.lamports }] : [],
+    ),
+    gone: found.flatMap(({ address, isGone }) => (isGone ? [address] : [])),
+  };
 }
 
 /**
