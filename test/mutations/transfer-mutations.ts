@@ -647,8 +647,8 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "transfers/evm/decide-final-height.ts",
-    tests: ["test/unit/transfers/evm/decide-final-height.test.ts"],
+    file: "transfers/decide-final-height.ts",
+    tests: ["test/unit/transfers/decide-final-height.test.ts"],
     mutations: [
       {
         name: "one endpoint of three decides after a wait what is final",

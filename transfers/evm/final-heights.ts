@@ -3,8 +3,8 @@ import { readFinalHeight } from "../../chains/evm/blocks.ts";
 import { type EndpointRpc, isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { type Cursor, listBlockSources } from "../../db/queries/chain-cursors.ts";
+import { decideFinalHeight } from "../decide-final-height.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { decideFinalHeight } from "./decide-final-height.ts";
 import { hasWaitedLongEnough, maxBehindMs, type Waits } from "./endpoint-waits.ts";
 
 /** The final height of the endpoint that is asked first, compared with those of the others. */

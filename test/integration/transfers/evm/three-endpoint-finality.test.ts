@@ -150,8 +150,12 @@ test("a payment waits while two of three endpoints report old final blocks, and 
 const broken: Alter = () => new RpcRefusal({ code: -32_603, message: "" });
 
 test.each([2, 3])("the first of %i endpoints does not confirm alone what another one has read first", async (count) => {
-  const { chain, proxies, alterTag, pay, watchAfter, stateOf, newestSource } = await startEndpoints(count);
-  const before = await read(chain, "safe");
+  const { chain, fixture, proxies, alterTag, pay, watchAfter, stateOf, newestSource } = await startEndpoints(count);
+  // All blocks that the first endpoint has read are confirmed.
+  for (const place of places.slice(0, count)) alterTag(place, (result) => ({ ...(result as object), number: AHEAD }));
+  await watchAfter(0);
+  const before = await read(chain, "latest");
+  expect((await fixture.cursor()).finalNumber).toBe(Number(before.number));
   for (const place of places.slice(1, count)) alterTag(place, () => before);
   proxies[0]?.alter(broken);
   const id = await pay();
@@ -177,6 +181,8 @@ test.each([2, 3])("the first of %i endpoints does not confirm by blocks that no 
     blocks: 8,
   });
   proxies[0]?.alter(broken);
+  // All blocks that the first endpoint has read are confirmed.
+  for (let pass = 0; pass < 2; pass += 1) await watchAfter(0, 10);
   const id = await pay();
   await fixture.watch();
   expect([await stateOf(id), await newestSource()]).toEqual(["included", "local-1"]);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decideFinalHeight } from "../../../../transfers/evm/decide-final-height.ts";
+import { decideFinalHeight } from "../../../transfers/decide-final-height.ts";
 
 /** The heights that endpoints report. `down` also stands for one that has no final block. */
 const heights = { honest: 100, behind: 99, stuck: 50, ahead: 1_000, down: undefined };
