@@ -3,6 +3,9 @@ import type { MetricFactory } from "./metric-factory.ts";
 /** Returns the metrics of the watchers and of RPC endpoints. */
 export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, systemGauge }: MetricFactory) => ({
   headBlock: gauge("pay_chain_head_block", "Newest block that an endpoint has reported", ["chain"]),
+  headReadAt: gauge("pay_chain_head_read_timestamp_seconds", "When a watcher of this process last read the head", [
+    "chain",
+  ]),
   cursorBlock: systemGauge("pay_chain_cursor_block", "Newest block that the watcher has read", ["chain"]),
   cursorLagSeconds: systemGauge("pay_chain_cursor_lag_seconds", "Time since a watcher last reached the head", [
     "chain",

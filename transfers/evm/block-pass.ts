@@ -15,6 +15,7 @@ import { transactByRows } from "../../db/savepoint.ts";
 import type { Db } from "../../db/tables.ts";
 import type { BookingHandlers, WatchProgress } from "../booking-handlers.ts";
 import { isLiveHead, maxHeadAge } from "../head-age.ts";
+import { noteHead } from "../note-head.ts";
 import { type BookUnsolicited, recordBlocks } from "../record-movements.ts";
 import { relayWaiting } from "../relay-waiting.ts";
 import { beginBookingRetries, endBookingRetries } from "../retry-bookings.ts";
@@ -104,7 +105,7 @@ async function readUpTo(
   }: { head: Head; handlers: BookingHandlers; attempt: (step: () => Promise<unknown>) => Promise<unknown> },
 ): Promise<void> {
   const readBefore = watched.cursor.number;
-  deps.metrics.headBlock.set({ chain: chain.chain }, head.number);
+  noteHead(deps, chain.chain, head.number);
   const cursorBlock = head.number <= readBefore ? await checkCursorBlock(deps, chain, watched.cursor) : undefined;
   if (cursorBlock) watched.cursor = cursorBlock.cursor;
   let rereadFrom = readBefore;

@@ -12,6 +12,7 @@ import { bookDust, bookUnmatched } from "../book-unmatched.ts";
 import type { BookingHandlers, WatchProgress } from "../booking-handlers.ts";
 import { findHistory } from "../caught-up.ts";
 import { isLiveHead } from "../head-age.ts";
+import { noteHead } from "../note-head.ts";
 import { relayWaiting } from "../relay-waiting.ts";
 import { beginBookingRetries, endBookingRetries } from "../retry-bookings.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -55,7 +56,7 @@ export async function runSlotPass(
 ): Promise<void> {
   const before = watched.cursor.number;
   const head = await waitForSlot(chain, before + 1, { signal, inFlight: busy.has(chain) });
-  deps.metrics.headBlock.set({ chain: chain.chain }, head);
+  noteHead(deps, chain.chain, head);
   const isDue = (slots: number) => head <= before || Math.floor(head / slots) !== Math.floor(before / slots);
   const isFull = isDue(FULL_PASS_SLOTS);
   // The final slot is read before the statuses. Every transaction in it is then among the rows or already finished.
