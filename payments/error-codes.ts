@@ -51,6 +51,8 @@ export const errorCodes = [
 ] as const;
 
 export type ErrorCode = (typeof errorCodes)[number];
+/** The codes of refusals that need not say when to try again. */
+export type UntimedCode = Exclude<ErrorCode, "rate_limited">;
 
 /** An expected failure as a value. `message` is for the caller and names the field, if one is invalid. */
 export type Refusal = { ok: false; code: ErrorCode; message: string; retryAfterSeconds?: number };
@@ -61,7 +63,9 @@ export function done<T>(value: T): Result<T> {
   return { ok: true, value };
 }
 
-/** Returns an expected failure. */
-export function refuse(code: ErrorCode, message: string): Refusal {
-  return { ok: false, code, message };
+/** Returns an expected failure. One with `rate_limited` says after how many seconds the caller should try again. */
+export function refuse(code: UntimedCode, message: string): Refusal;
+export function refuse(code: "rate_limited", message: string, retryAfterSeconds: number): Refusal;
+export function refuse(code: ErrorCode, message: string, retryAfterSeconds?: number): Refusal {
+  return { ok: false, code, message, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) };
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { done, type ErrorCode, type Result, refuse } from "../../payments/error-codes.ts";
+import { done, type ErrorCode, type Result, refuse, type UntimedCode } from "../../payments/error-codes.ts";
 import type { KeyClaim } from "../../payments/idempotency-keys.ts";
 import type { Requester } from "../../payments/requester.ts";
 import type { ApiDeps } from "../api-deps.ts";
@@ -90,7 +90,7 @@ type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends 
   /**
    * Error code for a path that does not match `params`, which names nothing that exists; default `payment_not_found`.
    */
-  paramsCode?: ErrorCode;
+  paramsCode?: UntimedCode;
   /** Message for such a path, of an object that has no error code of its own; default: that of the code. */
   paramsMessage?: string;
   query?: Q;

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { done, type ErrorCode, type Result, refuse } from "../../payments/error-codes.ts";
+import { done, type Result, refuse, type UntimedCode } from "../../payments/error-codes.ts";
 
 /** Shortens zod's default message, which is used where a schema has none of its own. */
 function shortenMessage(message: string): string {
@@ -25,7 +25,7 @@ function listErrors(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: st
 export function parseInput<S extends z.ZodType>(
   schema: S,
   input: unknown,
-  { whole, code }: { whole: string; code: ErrorCode },
+  { whole, code }: { whole: string; code: UntimedCode },
 ): Result<z.output<S>> {
   const parsed = schema.safeParse(input, { reportInput: false });
   if (parsed.success) return done(parsed.data);

@@ -114,6 +114,7 @@ function createLimit(
     return refuse(
       "rate_limited",
       `more than ${points} requests a minute ${by === "payment" ? "from one address for one payment" : `from one ${by}`}; retry in ${seconds} s`,
+      seconds,
     );
   };
 }

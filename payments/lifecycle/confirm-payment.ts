@@ -170,7 +170,7 @@ async function createAttempt(
     if (twin || written === false) return done({ attemptId: twin?.id ?? null });
     const { retryAfterSeconds } = written;
     const message = `too many confirms of this payment wait or were refused; retry in ${retryAfterSeconds} s`;
-    return { ...refuse("rate_limited", message), retryAfterSeconds };
+    return refuse("rate_limited", message, retryAfterSeconds);
   }
   const batching = { ended: args.ended, others: arrive() };
   await deps.enqueue(verifyQueueOf(attempt), [

@@ -50,7 +50,7 @@ export function createListLimits(connections: number): RunList {
     const isStarted = canStart(accountId) ? begin(accountId) : await awaitStart(accountId, waitMs);
     if (!isStarted) {
       const message = `too many lists and statements are being read; retry in ${RETRY_AFTER_S} s`;
-      return { ...refuse("rate_limited", message), retryAfterSeconds: RETRY_AFTER_S };
+      return refuse("rate_limited", message, RETRY_AFTER_S);
     }
     try {
       return await list();

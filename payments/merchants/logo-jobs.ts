@@ -15,7 +15,7 @@ export function createLogoJobs(): LogoJobs {
     const own = running.filter((other) => other === accountId).length;
     if (running.length >= LIMITS.ofAll || own >= LIMITS.ofAccount) {
       const message = `iconUrl: too many logos are being fetched; retry in ${RETRY_AFTER_S} s`;
-      return { ...refuse("rate_limited", message), retryAfterSeconds: RETRY_AFTER_S };
+      return refuse("rate_limited", message, RETRY_AFTER_S);
     }
     running.push(accountId);
     try {

@@ -92,8 +92,7 @@ export async function listOptions(
   const served = payment.mode === "test" ? candidates : await keepServed(deps, candidates);
   if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
   const allowed = payment.mode === "test" ? served : await dropBarred(deps, served);
-  if (allowed.length === 0 && served.length > 0)
-    return { ...refuse("rate_limited", PAYER_BARRED), retryAfterSeconds: BARRED_RETRY_S };
+  if (allowed.length === 0 && served.length > 0) return refuse("rate_limited", PAYER_BARRED, BARRED_RETRY_S);
   const affordable = payment.mode === "test" ? listTestOffers(allowed) : await listOffers(deps, allowed);
   // The account may be able to pay once the price can be read.
   if (affordable.length === 0 && isPriceMissing) throw assets.outage;

@@ -18,7 +18,14 @@ import { makeSecret, type SecretDeps } from "./endpoint-secrets.ts";
 import { type EndpointView, noEndpoint, toEndpointView } from "./endpoint-views.ts";
 import type { PayloadKind } from "./event-payloads.ts";
 import type { EventType } from "./event-types.ts";
-import { changeLocked, type EndpointChange, type EndpointDeps, recordChange, refuseFlood } from "./lock-endpoint.ts";
+import {
+  changeLocked,
+  type EndpointChange,
+  type EndpointDeps,
+  FLOOD_RETRY_S,
+  recordChange,
+  refuseFlood,
+} from "./lock-endpoint.ts";
 
 /**
  * Endpoints of an account and mode. The events of both modes then leave half of a worker's delivery jobs to other accounts
@@ -70,6 +77,7 @@ export async function createEndpoint(
       return refuse(
         "rate_limited",
         `the account has registered ${MAX_PER_DAY} webhook endpoints in this mode within a day, which is the most`,
+        FLOOD_RETRY_S,
       );
     const id = newId("whe", at);
     const { secret, columns } = await makeSecret(deps, id);

@@ -46,8 +46,8 @@ export async function changeLocked<T>(
 
 /** What API keys do to the endpoints of an account and mode within a day: changes, and test events. */
 const MAX_PER_DAY = { change: 300, test: 1_000 };
-/** When a key that has done that should try again, seconds: what it did a day ago counts no more. */
-const FLOOD_RETRY_S = 3_600;
+/** When a caller that has done so much in a day should try again, seconds: what it did a day ago counts no more. */
+export const FLOOD_RETRY_S = 3_600;
 const DAY_MS = 24 * 60 * 60_000;
 
 /**
@@ -67,7 +67,7 @@ export async function refuseFlood(
     return undefined;
   const events = what === "test" ? "test events" : "changes of webhook endpoints";
   const message = `the account has ${limit} ${events} in this mode within a day, which is the most`;
-  return { ...refuse("rate_limited", message), retryAfterSeconds: FLOOD_RETRY_S };
+  return refuse("rate_limited", message, FLOOD_RETRY_S);
 }
 
 /** Writes a change of an endpoint to the events of its account, and to the audit log: its URL, never its secret. */

@@ -139,10 +139,7 @@ async function replay<T extends JsonObject>(
   });
 }
 
-const refuseForNow = (message: string): Refusal => ({
-  ...refuse("rate_limited", message),
-  retryAfterSeconds: RETRY_AFTER_S,
-});
+const refuseForNow = (message: string): Refusal => refuse("rate_limited", message, RETRY_AFTER_S);
 
 const disabled = () => refuse("invalid_state", "the webhook endpoint is disabled");
 

@@ -179,6 +179,17 @@ export const ingressMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/error-codes.ts",
+    tests: ["test/unit/payments/lifecycle/list-limits.test.ts"],
+    mutations: [
+      {
+        name: "a refusal of a caller who comes too often does not say when to try again",
+        find: ", ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds })",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "payments/merchants/logo-jobs.ts",
     tests: logos,
     mutations: [

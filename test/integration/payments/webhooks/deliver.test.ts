@@ -368,7 +368,7 @@ describe("webhook endpoints", () => {
       unwrap(await deleteEndpoint(deps, { endpointId, actor: testActor }));
     }
     const register = () => createEndpoint({ ...deps, ...strict }, { ...owner, url });
-    expect(await register()).toMatchObject({ ok: false, code: "rate_limited" });
+    expect(await register()).toMatchObject({ ok: false, code: "rate_limited", retryAfterSeconds: 3_600 });
     await registerEndpoint({ ...fixture, mode: "test" }, url);
     fixture.clock.advance(24 * HOUR);
     expect(await register()).toMatchObject({ ok: true });
