@@ -18,8 +18,11 @@ export async function findFinalState(
   deps: Pick<TransferDeps, "metrics" | "log" | "now">,
   chain: SolanaChain,
 ): Promise<FinalizedState> {
-  const reported = await beside(chain, () => readFinalFromEach(chain));
-  if (reported === undefined || reported.length < 2) return readFinal(chain);
+  const isOnly = chain.network.rpc.length < 2;
+  const reported = isOnly ? [] : ((await beside(chain, () => readFinalFromEach(chain))) ?? []);
+  const [first] = reported;
+  if (first === undefined) return readFinal(chain);
+  if (reported.length < 2) return first;
   const slots = decideFinalHeight(reported.map(({ slot }) => slot));
   const heights = decideFinalHeight(reported.map(({ height }) => height));
   const [wanted, reached] = [slots.afterWait ?? 0, slots.atOnce ?? 0];

@@ -1,3 +1,5 @@
+import { base58 } from "@scure/base";
+import { TokenInstruction } from "@solana/spl-token";
 import { type Kysely, sql } from "kysely";
 import { afterEach, expect, test } from "vitest";
 import type { Tables } from "../../../../db/tables.ts";
@@ -201,19 +203,32 @@ test("a hundred transfers that wait for an endpoint keep no later one waiting", 
   expect(await stateOf(large)).toBe("processing");
 });
 
+type Shown = {
+  transaction: { message: { instructions: { data: string }[] } };
+  meta: { postTokenBalances: { uiTokenAmount: { amount: string } }[] };
+};
+
 test("a large deposit whose amount one endpoint invents is not booked, and one that both endpoints show is", async () => {
   const { first, fixture } = await startTwoEndpoints();
   const open = () =>
     fixture.db.selectFrom("ledger_entry").select("amount").where("account", "=", "exceptions").execute();
-  // Raises the amount of a small deposit in its balances and instructions.
+  const raised = 9_000_000n;
+  // Raises the amount of a small deposit in its instruction and in the balances.
   first.alter((method, _params, result) => {
     if (method !== "getTransaction" || result === null) return result;
-    const { meta } = result as { meta: { postTokenBalances: { uiTokenAmount: { amount: string } }[] } };
+    const { meta, transaction } = result as Shown;
+    for (const one of transaction.message.instructions) {
+      const data = Buffer.from(base58.decode(one.data));
+      if (data[0] !== TokenInstruction.TransferChecked) continue;
+      data.writeBigUInt64LE(data.readBigUInt64LE(1) + raised, 1);
+      one.data = base58.encode(data);
+    }
     for (const { uiTokenAmount } of meta.postTokenBalances)
-      uiTokenAmount.amount = String(BigInt(uiTokenAmount.amount) + 9_000_000n);
+      uiTokenAmount.amount = String(BigInt(uiTokenAmount.amount) + raised);
     return result;
   });
-  await fundTokens(solana.client, solana.mint, [fixture.keys.treasury.address], 7n);
+  const buyer = await fundSolanaBuyer(solana);
+  await moveTokens({ solana, from: buyer, to: fixture.keys.treasury.address, amount: 7n });
   const observations = () => fixture.db.selectFrom("observation").select("amount").execute();
   const isRead = async () => (await observations()).some(({ amount }) => amount >= LARGE);
   await fixture.watchUntil(isRead);
