@@ -502,8 +502,8 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a final slot of the first endpoint that stands still stops everything final on Solana",
-        find: "if (reported === undefined || reported.length < 2) return readFinal(chain);",
-        replace: "if (reported !== null) return readFinal(chain);",
+        find: "if (reported.length < 2) return first;",
+        replace: "if (reported.length > 0) return readFinal(chain);",
       },
       {
         name: "a final slot that one endpoint alone reports counts at once",

@@ -592,8 +592,8 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a transfer is confirmed one block before it is final",
-        find: "cursor.number - network.finality.blocks + 1",
-        replace: "cursor.number - network.finality.blocks + 2",
+        find: "cursor.number - blocks + 1",
+        replace: "cursor.number - blocks + 2",
         tests: ["test/integration/transfers/watch-pass.test.ts"],
       },
       {

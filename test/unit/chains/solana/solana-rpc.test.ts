@@ -4,19 +4,21 @@ import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts
 import { listSignatures } from "../../../../chains/solana/transaction-history.ts";
 import { answerEach, openCluster } from "./test-endpoints.ts";
 
+const signature = "1".repeat(64);
+
 test("an endpoint that has not reached the slot of a request is passed over, in favour of one that has", async () => {
   const error = { code: -32_016, message: "Minimum context slot has not been reached" };
-  const listed = [{ signature: "a", slot: 7, err: null, memo: null }];
+  const listed = [{ signature, slot: 7, err: null, memo: null }];
   const { chain } = await openCluster(
     { answer: answerEach(() => ({ error })) },
     { answer: answerEach(() => ({ result: listed })) },
   );
   expect(await listSignatures(chain, { account: "treasury", atSlot: 7 })).toEqual([
-    { signature: "a", slot: 7, failed: false, memo: "" },
+    { signature, slot: 7, failed: false, memo: "" },
   ]);
 });
 
-const signatures = [{ signature: "a", slot: 7, err: null, memo: null }];
+const signatures = [{ signature, slot: 7, err: null, memo: null }];
 const list = (chain: SolanaChain) => listSignatures(chain, { account: "treasury" });
 
 test.each([
@@ -33,7 +35,7 @@ test.each([
     { answer: answerEach(() => ({ result: signatures })) },
   );
   for (let reads = 1; reads <= 2; reads += 1) {
-    expect(await list(chain)).toMatchObject([{ signature: "a" }]);
+    expect(await list(chain)).toMatchObject([{ signature }]);
     expect(requests.map(({ length }) => length)).toEqual([reads, reads]);
   }
   expect(await readRent(chain)).toBe(890_880n);
@@ -54,7 +56,7 @@ test("an endpoint whose answer is not JSON is passed over", async () => {
     { answer: () => ({ body: undefined }) },
     { answer: answerEach(() => ({ result: signatures })) },
   );
-  expect(await list(chain)).toMatchObject([{ signature: "a" }]);
+  expect(await list(chain)).toMatchObject([{ signature }]);
 });
 
 test("the error is reported when every endpoint returns one", async () => {
