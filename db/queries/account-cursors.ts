@@ -65,8 +65,8 @@ export async function releaseAccount(db: Db, held: HeldAccount): Promise<void> {
 }
 
 /**
- * A listing in progress (null ends it without a result), or a complete one. `relisted` is a listing of what only one endpoint has listed: where it continues at each
- * endpoint, or undefined at its end.
+ * A listing in progress (null ends it without a result), or a complete one. `relisted` is a listing of what only one endpoint has
+ * listed: where it continues at each endpoint, or undefined at its end.
  */
 export type ListingProgress =
   | { listing: Listing | null }

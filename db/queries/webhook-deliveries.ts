@@ -14,8 +14,9 @@ export type DueEvent = EventRow & { attempts_made: number };
 
 /**
  * Returns the due events of an endpoint: notices of changes, then payments and changes of endpoints, then payouts, and the longest due first.
- * Returns none for a deleted endpoint, and only notices for one that was disabled within the last day. Leaves out those in `without`, which are being sent already, and those of
- * another account or mode: the api writes deliveries, and a stolen login could have them signed with another merchant's secret.
+ * Returns none for a deleted endpoint, and only notices for one that was disabled within the last day. Leaves out those in `without`,
+ * which are being sent already, and those of another account or mode: the api writes deliveries, and a stolen login could have them
+ * signed with another merchant's secret.
  */
 export async function listDueEvents(
   db: Db,
@@ -94,8 +95,7 @@ export async function recordDeliveryAttempts(
 
 /**
  * Gives up pending deliveries of a deleted or disabled endpoint, at most `limit`; within a day after it was disabled, none of notices.
- * Returns how many. The lock of the endpoint
- * keeps it from being enabled meanwhile: later replays must stay pending.
+ * Returns how many. The lock of the endpoint keeps it from being enabled meanwhile: later replays must stay pending.
  */
 export async function giveUpDeliveries(db: Db, endpointId: string, limit: number): Promise<number> {
   const { numAffectedRows = 0n } = await sql`

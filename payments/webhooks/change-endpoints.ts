@@ -109,8 +109,8 @@ export async function createEndpoint(
 /**
  * Changes an endpoint: its URL (pending events go to the new one), its filters (for later events), its payload, or whether
  * it is enabled. A disabled endpoint receives nothing, and a worker gives up its pending events; once it is enabled again, a
- * replay sends what it has missed. Notices of changes also go by the state of the last day. Refuses like `createEndpoint` and `changeLocked`, and an API key with `rate_limited` after 300
- * changes of the account's endpoints in a day.
+ * replay sends what it has missed. Notices of changes also go by the state of the last day. Refuses like `createEndpoint` and
+ * `changeLocked`, and an API key with `rate_limited` after 300 changes of the account's endpoints in a day.
  */
 export async function changeEndpoint(
   deps: EndpointDeps & UrlDeps,

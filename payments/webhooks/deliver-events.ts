@@ -64,9 +64,8 @@ function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
  * Sends an endpoint its due events, several concurrently, until none is left. A lease ensures that one worker delivers
  * to an endpoint at a time. Delivery is at least once: after a crash between a response and its record, the same event
  * is sent again under the same id. Gives up the events of a deleted or disabled endpoint, except notices for a day after it was
- * disabled. Returns `more` when the time slice
- * or the part has ended and events may be left. An endpoint that turns out to be slow gets no further request in this run: the
- * next sweep enqueues the rest in the queue of slow endpoints.
+ * disabled. Returns `more` when the time slice or the part has ended and events may be left. An endpoint that turns out to be
+ * slow gets no further request in this run: the next sweep enqueues the rest in the queue of slow endpoints.
  */
 export async function deliverDue(
   deps: DeliveryDeps,

@@ -608,8 +608,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a height that one endpoint alone reports as final counts at once",
-        find: "if (!hasWaitedLongEnough(deps, chain, wait)) return",
-        replace: "if (hasWaitedLongEnough(deps, chain, wait) && false) return",
+        find: "if (!hasWaitedLongEnough(deps, wait, heights)) return",
+        replace: "if (hasWaitedLongEnough(deps, wait, heights) && false) return",
       },
       {
         name: "two endpoints that agree wait for the first one",
@@ -805,12 +805,12 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "an endpoint without a receipt is waited for without end",
-        find: " || now - since >= maxBehindMs(network)",
+        find: " || now - since >= maxBehindMs(network.blockMs)",
         replace: "",
       },
       {
         name: "an endpoint that lags for a moment is passed over",
-        find: "known?.isPassedOver === true || now - since >= maxBehindMs(network)",
+        find: "known?.isPassedOver === true || now - since >= maxBehindMs(network.blockMs)",
         replace: "true",
       },
       {

@@ -4,8 +4,8 @@ import { type EndpointRpc, isUnavailable, type Rpc } from "../../chains/evm/evm-
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { type Cursor, listBlockSources } from "../../db/queries/chain-cursors.ts";
 import { decideFinalHeight } from "../decide-final-height.ts";
+import { hasWaitedLongEnough, maxBehindMs, type Waits } from "../endpoint-waits.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { hasWaitedLongEnough, maxBehindMs, type Waits } from "./endpoint-waits.ts";
 
 /** The final height of the endpoint that is asked first, compared with those of the others. */
 type Comparison = {
@@ -41,7 +41,7 @@ export async function findFinalHeight(
   if (endpoints.length < 2) return { height: await readFinalHeight(chain, chain.rpc), by: undefined };
   const { by, value: first } = await chain.readFromOneEndpoint((rpc) => readUnlessUnavailable(chain, rpc));
   const known = noteFirst(deps, chain, { by, height: first instanceof Error ? undefined : first });
-  const isDue = deps.now().getTime() - known.levelAt >= maxBehindMs(network);
+  const isDue = deps.now().getTime() - known.levelAt >= maxBehindMs(network.blockMs);
   if (known.height !== undefined && !isDue) return { height: known.height, by };
 
   const others = endpoints.filter(({ name }) => name !== by);
@@ -55,8 +55,9 @@ export async function findFinalHeight(
     return { height: atOnce, by: undefined };
   }
   if (known.height === afterWait) return { height: afterWait, by };
-  const wait = { waits: loneHeights, wanted: afterWait, reached: atOnce ?? -1 };
-  if (!hasWaitedLongEnough(deps, chain, wait)) return { height: atOnce ?? cursor.finalNumber, by: undefined };
+  const wait = { waits: loneHeights, of: endpoints, blockMs: network.blockMs };
+  const heights = { wanted: afterWait, reached: atOnce ?? -1 };
+  if (!hasWaitedLongEnough(deps, wait, heights)) return { height: atOnce ?? cursor.finalNumber, by: undefined };
   if (cursor.finalNumber < Math.min(afterWait, cursor.number)) {
     deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
     const reported = [by, ...others.map(({ name }) => name)].map((name, index) => {

@@ -3,8 +3,8 @@ import { ChainError } from "../../chains/errors.ts";
 import { isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
+import { maxBehindMs } from "../endpoint-waits.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { maxBehindMs } from "./endpoint-waits.ts";
 import type { Reading } from "./read-blocks.ts";
 
 /** The cursor's block after which an endpoint does not show everything, since when (Unix ms), and whether it is waited for. */
@@ -35,7 +35,7 @@ export async function readUnlessIncomplete(
   } catch (cause) {
     if (endpoints.length < 2 || !isShortfall(cause)) throw cause;
     const since = known?.blockId === cursor.blockId ? known.since : now;
-    const isPassedOver = known?.isPassedOver === true || now - since >= maxBehindMs(network);
+    const isPassedOver = known?.isPassedOver === true || now - since >= maxBehindMs(network.blockMs);
     shortfalls.set(rpc, { blockId: cursor.blockId, since, isPassedOver });
     if (!isPassedOver) throw cause;
     throw new ChainError("logs_refused", { cause, detail: cause.message });

@@ -4,8 +4,8 @@ import type { EndpointRpc } from "../../chains/evm/evm-rpc.ts";
 import type { BlockRange } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { findBlock, listBlockSources } from "../../db/queries/chain-cursors.ts";
+import { hasWaitedLongEnough, type Waits } from "../endpoint-waits.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { hasWaitedLongEnough, type Waits } from "./endpoint-waits.ts";
 import { readComparedHeight } from "./final-heights.ts";
 
 /** Consecutive blocks that were first read from one endpoint. */
@@ -112,8 +112,8 @@ export function endWaitForSecond({ endpoints }: Pick<EvmChain, "endpoints">): vo
  */
 export function hasWaitedForSecond(
   deps: Pick<TransferDeps, "now">,
-  chain: EvmChain,
+  { endpoints, network: { blockMs } }: EvmChain,
   heights: { wanted: number; reached: number },
 ): boolean {
-  return hasWaitedLongEnough(deps, chain, { ...heights, waits: secondReadings });
+  return hasWaitedLongEnough(deps, { waits: secondReadings, of: endpoints, blockMs }, heights);
 }

@@ -3,7 +3,7 @@ import type { ListedTransaction } from "../../chains/solana/transaction-history.
 import type { AccountCursor } from "../../db/queries/account-cursors.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 
-/** Endpoints that must have listed a history. */
+/** Endpoints of a cluster that must agree. */
 export const REQUIRED_ENDPOINTS = 2;
 /** How long a listing waits for an endpoint that answers and lags, milliseconds. */
 const WAIT_MS = 30_000;

@@ -10,10 +10,8 @@ import { readMovements } from "../../chains/solana/treasury-movements.ts";
 import { endWait, hasWaitedLongEnough, type Waits } from "../endpoint-waits.ts";
 import { isLargeAmount } from "../large-amount.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { REQUIRED_ENDPOINTS } from "./list-agreement.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
-
-/** Endpoints that must agree. */
-const REQUIRED_ENDPOINTS = 2;
 
 /** A movement to be booked: its mint and its position. `isOurs` is true for a transaction that we signed. */
 type Movement = { hash: string; slot: number; token: string; amount: bigint; receiver: string; isOurs: boolean };
