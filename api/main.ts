@@ -1,8 +1,9 @@
 import { setImmediate as acceptPending, setTimeout as pause } from "node:timers/promises";
 import pRetry from "p-retry";
 import { Registry } from "prom-client";
+import type { Chains } from "../chains/chain.ts";
 import { ChainError } from "../chains/errors.ts";
-import { type Chains, checkChain, openChains } from "../chains/open-chains.ts";
+import { checkChain, openChains } from "../chains/open-chains.ts";
 import { releaseVersion, watchSchema } from "../db/check-schema.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { isReachable, openDb } from "../db/open.ts";

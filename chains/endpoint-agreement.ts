@@ -1,5 +1,3 @@
-import type { FeedState } from "./evm/price-feeds.ts";
-
 /** Returns the number of a network's endpoints. A URL that is listed twice counts once. */
 export function countEndpoints({ rpc }: { rpc: readonly { url: string }[] }): number {
   return new Set(rpc.map(({ url }) => url)).size;
@@ -21,8 +19,11 @@ export function readAgreementThreshold(
     : BigInt(asset.agreementThreshold);
 }
 
+/** The price that a feed shows. `answer` has `decimals` decimals, and `description` names the pair. */
+export type FeedPrice = { answer: bigint; decimals: number; description: string };
+
 /** Returns true when two states are of the same feed and their answers differ by at most this many percent. Pure. */
-export function isSamePrice(one: FeedState, other: FeedState, percent: bigint): boolean {
+export function isSamePrice(one: FeedPrice, other: FeedPrice, percent: bigint): boolean {
   if (one.decimals !== other.decimals || one.description !== other.description) return false;
   const [low, high] = one.answer < other.answer ? [one.answer, other.answer] : [other.answer, one.answer];
   return low === high || (high - low) * 100n <= high * percent;

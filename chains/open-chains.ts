@@ -1,16 +1,10 @@
 import type { Metrics } from "../runtime/metrics.ts";
 import type { Networks } from "../runtime/networks/read-networks.ts";
+import type { Chain, Chains, Token } from "./chain.ts";
 import { ChainError } from "./errors.ts";
-import type { EvmChain, EvmToken } from "./evm/open-evm-chain.ts";
+import type { EvmChain } from "./evm/open-evm-chain.ts";
 import { getChainDriver } from "./find-chain-driver.ts";
-import type { SolanaChain, SolanaToken } from "./solana/open-solana-chain.ts";
-
-/** An opened network. `namespace` is the CAIP-2 namespace, which names the chain family. */
-export type Chain = EvmChain | SolanaChain;
-/** A token of an opened network. */
-export type Token = EvmToken | SolanaToken;
-/** Every network of the deployment, by CAIP-2 id. */
-export type Chains = ReadonlyMap<string, Chain>;
+import type { SolanaChain } from "./solana/open-solana-chain.ts";
 
 /** Opens every network without sending a request. */
 export function openChains(networks: Networks, metrics: Metrics): Chains {

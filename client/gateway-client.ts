@@ -11,14 +11,8 @@ import type {
   PaymentInfo,
 } from "./api-types.ts";
 import { randomId } from "./http/random-id.ts";
-import {
-  type Call,
-  type CallOptions,
-  createTransport,
-  path,
-  type Send,
-  type TransportSettings,
-} from "./http/transport.ts";
+import type { Call } from "./http/send-once.ts";
+import { type CallOptions, createTransport, path, type Send, type TransportSettings } from "./http/transport.ts";
 import { type WaitOptions, waitUntilFinal } from "./wait-until-final.ts";
 import { type PayOptions, pay } from "./wallet/pay.ts";
 import { requireOwnLink } from "./wallet/payment-link.ts";

@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Networks, readNetworks } from "../runtime/networks/read-networks.ts";
-import { createStore } from "../signer/store.ts";
+import { createStore } from "../signer/create-store.ts";
 import { makeScratch } from "./scratch-folder.ts";
 
 /** Whole units of an asset that leave the treasury of the local stack at most within an hour; no test reaches it. */

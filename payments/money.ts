@@ -1,5 +1,5 @@
 import { canonicalAsset } from "../chains/canonical-ids.ts";
-import type { Token } from "../chains/open-chains.ts";
+import type { Token } from "../chains/chain.ts";
 import type { Network } from "../runtime/networks/read-networks.ts";
 import type { Rates } from "./options/prices.ts";
 import type { Money } from "./views.ts";

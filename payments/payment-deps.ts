@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Chains } from "../chains/open-chains.ts";
+import type { Chains } from "../chains/chain.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Enqueue } from "../queues/enqueue.ts";
 import type { PublishPaymentChanges } from "../queues/payment-changes.ts";

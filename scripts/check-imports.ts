@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { findFamilyBranches } from "./family-branches.ts";
+import { findCircles } from "./import-circles.ts";
 import { lineOf, type Source, valueImports } from "./source-text.ts";
 
 /** The layers below `payments`, which the operator's commands and the local stack use directly too. */
@@ -88,11 +89,14 @@ if (import.meta.main) {
   const branches = findFamilyBranches(sources);
   for (const { path, line, code } of branches)
     console.error(`${path}:${line} ${code} depends on the chain family: call its driver`);
+  const circles = findCircles(sources);
+  for (const path of circles) console.error(`${path} is in a circle of imports, which types count for too`);
   const misplaced = findSql(sources);
   for (const { path, line } of misplaced) console.error(`${path}:${line} SQL belongs in db/queries`);
   console.log(
-    `imports: ${sources.length} files, ${violations.length} not allowed; ${branches.length} branches by chain family; ${misplaced.length} places of SQL outside db`,
+    `imports: ${sources.length} files, ${violations.length} not allowed; ${branches.length} branches by chain family; ${circles.length} in circles; ${misplaced.length} places of SQL outside db`,
   );
   // Without any file, the check has read the wrong folder.
-  if (violations.length + branches.length + misplaced.length > 0 || sources.length === 0) process.exitCode = 1;
+  if (violations.length + branches.length + circles.length + misplaced.length > 0 || sources.length === 0)
+    process.exitCode = 1;
 }

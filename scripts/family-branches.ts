@@ -11,7 +11,7 @@ const allowedPlaces = [
   // Signs transactions of clusters.
   /^signer\/solana\//,
   // Finds the driver of a chain.
-  /^transfers\/transfer-driver\.ts$/,
+  /^transfers\/find-transfer-driver\.ts$/,
   /^runtime\/networks\//,
   // The forms of CAIP ids.
   /^runtime\/caip-patterns\.ts$/,
@@ -23,7 +23,7 @@ const allowedPlaces = [
   /^db\/chain-families\.ts$/,
   /^transfers\/verification\.ts$/,
   // Finds the checks of a chain before it goes live, and those of each family.
-  /^ops\/preflight\/(family\.ts|evm\/|solana\/)/,
+  /^ops\/preflight\/(open-family\.ts|evm\/|solana\/)/,
   // The local stack starts an EVM chain and a Solana cluster.
   /^local\//,
   // Pays with the buyers of the local stack.

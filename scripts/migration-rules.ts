@@ -1,7 +1,8 @@
 import type { Node } from "libpg-query";
 import { versionOf } from "../db/schema-version.ts";
 import { listCheckedColumns } from "./checked-columns.ts";
-import { type Finding, listAdded, reviewStatement } from "./statement-rules.ts";
+import type { Finding } from "./migration-findings.ts";
+import { listAdded, reviewStatement } from "./statement-rules.ts";
 
 /** A migration with its parsed statements and what it declares (see `OurMigration` in db/migrate.ts). */
 export type ParsedMigration = {

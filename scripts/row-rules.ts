@@ -1,6 +1,6 @@
 import type { InsertStmt, Node, RangeVar } from "libpg-query";
+import type { Added, Finding } from "./migration-findings.ts";
 import { listCalls, listParts, nameOfTable } from "./parse-tree.ts";
-import type { Added, Finding } from "./statement-rules.ts";
 
 /** Statements that change rows, which may also stand in a WITH. */
 const CHANGES = { UpdateStmt: "updates", DeleteStmt: "deletes", MergeStmt: "merges" } as const;

@@ -14,6 +14,12 @@ export function valueImports(text: string): { target: string; line: number }[] {
   );
 }
 
+/** Returns what a file imports at its head and hands on, types included. */
+export function listImports(text: string): string[] {
+  const statement = /^[ \t]*(?:import|export)\b[^;"'`()]*?\bfrom\s*["']([^"']+)["']/gm;
+  return [...text.matchAll(statement)].map(([, target = ""]) => target);
+}
+
 /** Returns the text with comments blanked. Texts in quotes, which can contain `//`, stay as they are. */
 export function blankComments(text: string): string {
   const commentOrQuoted = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`/g;

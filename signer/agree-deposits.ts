@@ -1,6 +1,6 @@
+import type { Chain } from "../chains/chain.ts";
 import { readAgreementThreshold } from "../chains/endpoint-agreement.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import { insertAgreement, type LoneDeposit, listLone, listLoneAssets } from "./lone-deposits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import { readTransactions } from "./read-transactions.ts";

@@ -1,6 +1,6 @@
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
+import type { Token } from "../chains/chain.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
-import type { Token } from "../chains/open-chains.ts";
 import { appendApproved } from "./audit/approved-payouts.ts";
 import { noteRecorded } from "./claim-destinations.ts";
 import { findDestinationRefusal, recordDestination } from "./destinations.ts";

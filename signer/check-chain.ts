@@ -1,5 +1,6 @@
+import type { Chains } from "../chains/chain.ts";
 import { isTransientChainError } from "../chains/errors.ts";
-import { type Chains, checkChain } from "../chains/open-chains.ts";
+import { checkChain } from "../chains/open-chains.ts";
 import type { Refused } from "./protocol.ts";
 import { refuse } from "./refuse.ts";
 import type { SignerDeps } from "./signer-deps.ts";

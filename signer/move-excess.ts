@@ -1,7 +1,7 @@
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
+import type { Chain } from "../chains/chain.ts";
 import { ChainError, isTransientChainError } from "../chains/errors.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import { type ColdTransfer, coldNonce, findLastColdTransfer, insertColdTransfer } from "./cold-transfers.ts";
 import type { HotBalance } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Chains } from "../chains/open-chains.ts";
+import type { Chains } from "../chains/chain.ts";
 import type { PayoutSigner } from "../chains/payout-signer.ts";
 import { ConfigError, type SignerTarget } from "../runtime/config.ts";
 import type { Log } from "../runtime/log.ts";

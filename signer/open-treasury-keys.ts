@@ -1,5 +1,5 @@
+import type { Chain, Chains } from "../chains/chain.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
-import type { Chain, Chains } from "../chains/open-chains.ts";
 import type { PayoutSigner } from "../chains/payout-signer.ts";
 import { readKey, readSecret, readText } from "../runtime/networks/read-networks.ts";
 

@@ -1,6 +1,6 @@
+import type { Chain } from "../chains/chain.ts";
 import type { FinalReading, FinalTransaction } from "../chains/final-transaction.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 
 /** Transactions that are read alone at the same time. */

@@ -1,5 +1,5 @@
 import { canonicalAddress } from "../chains/canonical-ids.ts";
-import type { Chain } from "../chains/open-chains.ts";
+import type { Chain } from "../chains/chain.ts";
 import type { TokenMovement } from "../chains/token-movement.ts";
 import { attributeOutflows, type Outflow } from "./attribute-outflows.ts";
 import { machineActor } from "./audit/entries.ts";

@@ -1,4 +1,4 @@
-import type { Chains, Token } from "../chains/open-chains.ts";
+import type { Chains, Token } from "../chains/chain.ts";
 import { ConfigError } from "../runtime/config.ts";
 import { inStoreTransaction, type Store } from "./store.ts";
 

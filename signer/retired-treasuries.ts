@@ -1,6 +1,6 @@
 import { canonicalAddress } from "../chains/canonical-ids.ts";
+import type { Chain } from "../chains/chain.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import { insertAudited, machineActor } from "./audit/entries.ts";
 import type { Refused } from "./protocol.ts";
 import { countRecords } from "./records.ts";

@@ -1,4 +1,4 @@
-import type { Chains } from "../chains/open-chains.ts";
+import type { Chains } from "../chains/chain.ts";
 import type { PayoutSigner } from "../chains/payout-signer.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Metrics } from "../runtime/metrics.ts";

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { ConfigError } from "../runtime/config.ts";
-import { appendEntry, findNewestEntry, machineActor } from "./audit/entries.ts";
 import { storeSchema } from "./store-schema.ts";
 
 /**
@@ -29,24 +28,11 @@ export function openStore(path: string): Store {
     throw new ConfigError(
       `the signer's store ${path} does not exist: create it with \`signer init\` for a new deployment, or with \`signer rebuild\` if it was lost (docs/keys.md)`,
     );
-  return openFile(path);
+  return openStoreFile(path);
 }
 
-/**
- * Opens the store like `openStore`, and creates it if it does not exist. The audit log of a new store begins with the command that
- * has created it, so that an operator does not take a new store for the one that was lost.
- */
-export function createStore(path: string, { command, at }: { command: "init" | "rebuild"; at: Date }): Store {
-  const store = openFile(path);
-  inStoreTransaction(store, () => {
-    if (findNewestEntry(store) !== undefined) return;
-    const entry = { action: "store.created", subject: "store", before: null, after: { command } };
-    appendEntry(store, { ...entry, actor: machineActor(), at });
-  });
-  return store;
-}
-
-function openFile(path: string): Store {
+/** Opens the file of a store, which SQLite creates if it does not exist. Throws ConfigError when it cannot be used. */
+export function openStoreFile(path: string): Store {
   try {
     const store = new Store(path, { enableForeignKeyConstraints: true });
     // An answer must not leave before its record is on disk. Pages that many payouts change are copied to the file less often.

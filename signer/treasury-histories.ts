@@ -1,6 +1,6 @@
+import type { Chain } from "../chains/chain.ts";
 import { ChainError } from "../chains/errors.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import type { TokenMovement } from "../chains/token-movement.ts";
 import type { Deposit } from "./records.ts";
 import type { SignerDeps } from "./signer-deps.ts";

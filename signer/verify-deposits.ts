@@ -1,8 +1,8 @@
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
+import type { Chain } from "../chains/chain.ts";
 import { readAgreementThreshold } from "../chains/endpoint-agreement.ts";
 import type { FinalReading, FinalTransaction } from "../chains/final-transaction.ts";
 import { deriveNonce, paymentKey, returnKey } from "../chains/natural-key.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import { insertLone, sumLone } from "./lone-deposits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { DepositClaim, DepositResult, Refused } from "./protocol.ts";

@@ -1,9 +1,9 @@
 import type { Hex } from "viem";
 import { z } from "zod";
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
+import type { Chain } from "../chains/chain.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
 import { deriveNonce, withdrawalKey } from "../chains/natural-key.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import type { PayoutSigner, UnsignedPayout } from "../chains/payout-signer.ts";
 import { requireApprovals } from "./approvals.ts";
 import { appendApproved } from "./audit/approved-payouts.ts";

@@ -1,4 +1,4 @@
-import type { Chain } from "../chains/open-chains.ts";
+import type { Chain } from "../chains/chain.ts";
 import { confirmTransfers } from "../db/queries/confirmable-transfers.ts";
 import type { Db } from "../db/tables.ts";
 import { bookEach } from "./book-each.ts";

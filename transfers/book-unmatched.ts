@@ -1,4 +1,4 @@
-import type { Chain, Token } from "../chains/open-chains.ts";
+import type { Chain, Token } from "../chains/chain.ts";
 import { addDust, closeDust, type DustRow, listBlockTimes, listOpenDust, lockDust } from "../db/queries/dust.ts";
 import {
   formatObservationKey,

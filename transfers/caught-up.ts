@@ -1,5 +1,5 @@
+import type { Chain } from "../chains/chain.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import { findUnreadEpoch, recordChainRead, recordChainUnread } from "../db/epoch.ts";
 import { findHistoryProgress, type HistoryProgress } from "../db/queries/account-cursors.ts";
 import { findReachedHead } from "../db/queries/chain-cursors.ts";

@@ -1,5 +1,5 @@
+import type { Chains } from "../chains/chain.ts";
 import { ChainError } from "../chains/errors.ts";
-import type { Chains } from "../chains/open-chains.ts";
 import { listUnfinishedKinds, type UnfinishedKind } from "../db/queries/transfer-counts.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 

@@ -1,4 +1,4 @@
-import type { Chain } from "../chains/open-chains.ts";
+import type { Chain } from "../chains/chain.ts";
 import { beginBackfills, finishBackfills, recordUnwatchedAssets } from "../db/queries/asset-backfills.ts";
 import type { Cursor } from "../db/queries/chain-cursors.ts";
 import type { TransferDeps } from "./transfer-deps.ts";

@@ -1,5 +1,5 @@
+import type { Chain } from "../chains/chain.ts";
 import { countEndpoints } from "../chains/endpoint-agreement.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /** Sets the counters of a chain that alerts use to 0. A series that begins with its first count would show no increase. */

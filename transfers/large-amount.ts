@@ -1,5 +1,5 @@
+import type { Chain, Token } from "../chains/chain.ts";
 import { readAgreementThreshold } from "../chains/endpoint-agreement.ts";
-import type { Chain, Token } from "../chains/open-chains.ts";
 
 /** Returns true for an amount of a token on which two endpoints must agree. Returns false for an unknown token. */
 export function isLargeAmount({ network }: Pick<Chain, "network">, token: Token | undefined, amount: bigint): boolean {

@@ -1,5 +1,5 @@
+import type { Chain } from "../chains/chain.ts";
 import type { Receipt } from "../chains/evm/evm-broadcast.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import type { TokenMovement } from "../chains/token-movement.ts";
 import { moveRows } from "../db/moves.ts";
 import { insertBurnedGas } from "../db/queries/burned-gas.ts";

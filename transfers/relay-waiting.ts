@@ -1,4 +1,4 @@
-import type { Chain } from "../chains/open-chains.ts";
+import type { Chain } from "../chains/chain.ts";
 import { listWaiting } from "../db/queries/transfers.ts";
 import type { BookingHandlers } from "./booking-handlers.ts";
 import type { TransferDeps } from "./transfer-deps.ts";

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Chain } from "../chains/open-chains.ts";
+import type { Chain } from "../chains/chain.ts";
 import { writeAssetUnits } from "../db/queries/asset-units.ts";
 import { deleteEndpointReports, writeEndpointReports } from "../db/queries/rpc-endpoints.ts";
 import type { Db } from "../db/tables.ts";

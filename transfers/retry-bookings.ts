@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Chain } from "../chains/open-chains.ts";
+import type { Chain } from "../chains/chain.ts";
 import { deleteDueFailures, type FailedBookingRow, listDueFailures } from "../db/queries/failed-bookings.ts";
 import { type BookUnsolicited, type IncludedTransaction, type Recordable, recordBlocks } from "./record-movements.ts";
 import type { TransferDeps } from "./transfer-deps.ts";

@@ -1,6 +1,6 @@
-import type { Chain } from "../chains/open-chains.ts";
+import type { Chain } from "../chains/chain.ts";
+import { getTransferDriver } from "./find-transfer-driver.ts";
 import type { ScreeningDeps } from "./list-screening.ts";
-import { getTransferDriver } from "./transfer-driver.ts";
 
 /**
  * Returns which of these accounts fail screening by the operator's list or the chain's sanctions oracle. The oracle takes

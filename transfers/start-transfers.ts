@@ -1,8 +1,8 @@
 import { getChain } from "../chains/open-chains.ts";
 import { checkUnfinished } from "./check-unfinished.ts";
+import { getTransferDriver } from "./find-transfer-driver.ts";
 import { initializeCounters } from "./initialize-counters.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
-import { getTransferDriver } from "./transfer-driver.ts";
 
 /**
  * Creates the rows of a chain's lanes and its cursor, and leaves existing rows as they are. Called at every start. Throws

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
+import type { Chains } from "../chains/chain.ts";
 import type { EvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
-import type { Chains } from "../chains/open-chains.ts";
 import type { SolanaKeys } from "../chains/solana/open-solana-keys.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Metrics } from "../runtime/metrics.ts";

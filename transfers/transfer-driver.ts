@@ -1,18 +1,12 @@
 import type { Sender } from "../chains/chain-driver.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import type { KeyReaders } from "../chains/signers/open-key-source.ts";
 import type { ChainStatus, LaneStatus } from "../db/queries/gauges.ts";
 import type { NewTransfer } from "../db/queries/transfers.ts";
-import { namespaceOf } from "../runtime/caip-namespace.ts";
 import type { BookingHandlers, SendHandlers, WatchProgress } from "./booking-handlers.ts";
-import { evmTransfers } from "./evm/evm-transfers.ts";
-import { evmResults } from "./evm/wallet-results.ts";
 import type { ScreeningDeps } from "./list-screening.ts";
-import { solanaTransfers } from "./solana/solana-transfers.ts";
-import { solanaResults } from "./solana/wallet-results.ts";
 import type { KeyStores, TransferDeps } from "./transfer-deps.ts";
 import type { Signed, VerificationResult, VerifyDeps } from "./verification.ts";
-import type { ResultReader, WalletDriver } from "./wallet-driver.ts";
+import type { WalletDriver } from "./wallet-driver.ts";
 
 /**
  * The native balance of a lane, and the balance below which it can send nothing, in minor units: the cost of one transfer, on
@@ -80,35 +74,3 @@ export type TransferDriver = {
   /** Returns true while the fee ceiling stops a lane that has something to send. */
   isLaneHeld(lane: LaneStatus, chain: ChainStatus | undefined): boolean;
 };
-
-/** Made once for each chain, because an options request asks for the driver three times for each option. */
-const drivers = new WeakMap<Chain, TransferDriver>();
-
-/** Returns the driver of a chain. */
-export function getTransferDriver(chain: Chain): TransferDriver {
-  const driver = drivers.get(chain) ?? openDriver(chain);
-  drivers.set(chain, driver);
-  return driver;
-}
-
-/** No other functions of this module than this and `getResultReader` depend on the family. */
-function openDriver(chain: Chain): TransferDriver {
-  switch (chain.namespace) {
-    case "eip155":
-      return evmTransfers(chain);
-    case "solana":
-      return solanaTransfers(chain);
-  }
-}
-
-const resultReaders: ReadonlyMap<string, ResultReader> = new Map([
-  ["eip155", evmResults],
-  ["solana", solanaResults],
-]);
-
-/** Returns the reader of what wallets return on a chain (CAIP-2), whether the networks file has the chain or not. */
-export function getResultReader(chain: string): ResultReader {
-  const reader = resultReaders.get(namespaceOf(chain));
-  if (!reader) throw new Error(`the chain family of ${chain} is not known`);
-  return reader;
-}

@@ -1,6 +1,7 @@
 import { withCallPriority } from "../chains/call-priority.ts";
-import { type Chains, getChain } from "../chains/open-chains.ts";
-import { getTransferDriver } from "./transfer-driver.ts";
+import type { Chains } from "../chains/chain.ts";
+import { getChain } from "../chains/open-chains.ts";
+import { getTransferDriver } from "./find-transfer-driver.ts";
 import type { Signed, VerificationResult, VerifyDeps } from "./verification.ts";
 
 /** Verifies authorizations. */

@@ -1,7 +1,8 @@
 import { withCallPriority } from "../chains/call-priority.ts";
 import { repeatEvery } from "../runtime/repeat.ts";
+import { getTransferDriver } from "./find-transfer-driver.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
-import { type GasDeps, getTransferDriver, type LaneFunds } from "./transfer-driver.ts";
+import type { GasDeps, LaneFunds } from "./transfer-driver.ts";
 
 /** Interval between reads of the lanes' gas balances, milliseconds. */
 const READ_EVERY_MS = 60_000;

@@ -1,7 +1,8 @@
 import { withCallPriority } from "../chains/call-priority.ts";
 import { repeatEvery } from "../runtime/repeat.ts";
+import { getTransferDriver } from "./find-transfer-driver.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
-import { type GasDeps, getTransferDriver } from "./transfer-driver.ts";
+import type { GasDeps } from "./transfer-driver.ts";
 
 /** Interval between reads of the tokens' states, milliseconds. A read takes five calls per token. */
 const READ_EVERY_MS = 300_000;

@@ -3,8 +3,8 @@ import { releaseCursor, renewCursor, takeCursor } from "../db/queries/chain-curs
 import type { BookingHandlers, WatchProgress } from "./booking-handlers.ts";
 import { beginReread, endReread } from "./caught-up.ts";
 import { compareWatchedAssets } from "./compare-assets.ts";
+import { getTransferDriver } from "./find-transfer-driver.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
-import { getTransferDriver } from "./transfer-driver.ts";
 import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./watch-lease.ts";
 
 /** The result of a pass. `mine` is false when another process holds the watch. `next` is the block to wait for. */

@@ -1,7 +1,7 @@
 import { type Hex, hexToBigInt, hexToNumber, numberToHex } from "viem";
+import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
 import { ChainError } from "../errors.ts";
 import type { Rpc } from "./evm-rpc.ts";
-import type { EvmChain } from "./open-evm-chain.ts";
 import { throwChainError } from "./rpc-errors.ts";
 
 /**
@@ -31,7 +31,10 @@ export async function readBlock(rpc: Rpc, which: number | "latest" | "safe" | "f
 }
 
 /** Returns the highest block that an endpoint reports as final by the network's policy. */
-export async function readFinalHeight({ network }: Pick<EvmChain, "network">, rpc: Rpc): Promise<number> {
+export async function readFinalHeight(
+  { network }: { network: Pick<EvmNetwork, "finality"> },
+  rpc: Rpc,
+): Promise<number> {
   const { finality } = network;
   if (typeof finality === "object") return (await readHead(rpc)) - finality.blocks + 1;
   return (await readBlock(rpc, finality)).number;

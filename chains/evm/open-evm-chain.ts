@@ -5,9 +5,10 @@ import { parseAssetId } from "../caip.ts";
 import { collectorAddress } from "./collector-contract.ts";
 import { disburserAddress } from "./disburser-contract.ts";
 import { domainSeparator, type TokenDomain } from "./eip3009.ts";
-import { type Endpoints, openEndpoints, type Rpc } from "./evm-rpc.ts";
+import type { Endpoints, Rpc } from "./evm-rpc.ts";
 import { createHeadWakes, type HeadWakes } from "./head-wakes.ts";
 import { lowerCaseHex } from "./hex.ts";
+import { openEndpoints } from "./open-endpoints.ts";
 
 /**
  * A token: its entry of the networks file and its address in lower case. `tokenDomain` and `separator` are set if payers

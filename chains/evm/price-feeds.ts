@@ -1,7 +1,7 @@
 import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from "viem";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
-import { isSamePrice } from "../endpoint-agreement.ts";
+import { type FeedPrice, isSamePrice } from "../endpoint-agreement.ts";
 import { ChainError } from "../errors.ts";
 import { isUnavailable, type Rpc } from "./evm-rpc.ts";
 import { type CallOutcome, simulateCalls } from "./multicall.ts";
@@ -19,13 +19,7 @@ const names = ["latestRoundData", "decimals", "description"] as const;
  * The state of a price feed: `answer` with `decimals` decimals as of `updatedAt`, and the feed's own name ("EUR / USD").
  * `sequencer` is the state of the chain's uptime feed, if one was given.
  */
-export type FeedState = {
-  answer: bigint;
-  decimals: number;
-  updatedAt: Date;
-  description: string;
-  sequencer?: SequencerState;
-};
+export type FeedState = FeedPrice & { updatedAt: Date; sequencer?: SequencerState };
 /** Whether a rollup's sequencer is up, and since when. `since` is in 1970 until the feed receives its first report. */
 type SequencerState = { isUp: boolean; since: Date };
 

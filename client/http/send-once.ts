@@ -1,12 +1,28 @@
 import { ConnectionError, type PaymentServiceError, toError } from "./errors.ts";
 import { limitTime, type TimeLimit } from "./time-limit.ts";
-import type { Call } from "./transport.ts";
 import { watchStream } from "./watch-stream.ts";
 
 /** The version of this package, as requests report it. */
 const VERSION = "0.1.0";
 
 type Result<T> = { ok: true; body: T } | { ok: false; error: PaymentServiceError };
+
+/** A request, before it has credentials. */
+export type Call = {
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Below the base URL, with encoded parts; see `path`. */
+  path: string;
+  query?: Readonly<Record<string, unknown>> | undefined;
+  body?: object | undefined;
+  headers?: Readonly<Record<string, string | undefined>> | undefined;
+  /**
+   * Whether the service does the work once, however often it gets the request: so of reads, of calls with an idempotency key,
+   * and of the gateway's calls. Other calls are never retried.
+   */
+  repeatable: boolean;
+  /** True for a response whose body is returned as a stream, as soon as it begins. */
+  streams?: boolean;
+};
 
 /** A call as it is sent. */
 type Request = Omit<Call, "body"> & { body: string | undefined };

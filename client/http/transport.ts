@@ -1,5 +1,5 @@
 import { delayBeforeRetry } from "./retries.ts";
-import { sendOnce } from "./send-once.ts";
+import { type Call, sendOnce } from "./send-once.ts";
 import { requireTimeout } from "./time-limit.ts";
 import { wait } from "./wait.ts";
 
@@ -18,23 +18,6 @@ export type CreateOptions = CallOptions & {
    * out, each call has a random one, which its retries share and its error names.
    */
   idempotencyKey?: string;
-};
-
-/** A request, before it has credentials. */
-export type Call = {
-  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Below the base URL, with encoded parts; see `path`. */
-  path: string;
-  query?: Readonly<Record<string, unknown>> | undefined;
-  body?: object | undefined;
-  headers?: Readonly<Record<string, string | undefined>> | undefined;
-  /**
-   * Whether the service does the work once, however often it gets the request: so of reads, of calls with an idempotency key,
-   * and of the gateway's calls. Other calls are never retried.
-   */
-  repeatable: boolean;
-  /** True for a response whose body is returned as a stream, as soon as it begins. */
-  streams?: boolean;
 };
 
 export type TransportSettings = {

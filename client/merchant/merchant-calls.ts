@@ -1,5 +1,6 @@
 import { randomId } from "../http/random-id.ts";
-import { type Call, type CallOptions, type CreateOptions, requireHeaderText, type Send } from "../http/transport.ts";
+import type { Call } from "../http/send-once.ts";
+import { type CallOptions, type CreateOptions, requireHeaderText, type Send } from "../http/transport.ts";
 
 /** Options of a call that concerns one merchant. */
 export type MerchantOptions = CallOptions & {

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import type { StoredEntry } from "../../runtime/audit-chain.ts";
+import type { ActorKind } from "../tables/column-types.ts";
 import type { Db } from "../tables.ts";
 
 type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject;
@@ -8,7 +9,7 @@ export type JsonObject = { readonly [name: string]: JsonValue | undefined };
 
 /** Who made a change: an API key, an operator or a worker, and the address that the request came from. */
 export type AuditActor = {
-  kind: "key" | "operator" | "worker";
+  kind: ActorKind;
   id: string;
   address: string | null;
   /** The operator's request on the console that the change carries out. The entry names it in `after`. */

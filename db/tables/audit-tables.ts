@@ -1,4 +1,5 @@
 import type { ColumnType, GeneratedAlways } from "kysely";
+import type { ActorKind } from "./column-types.ts";
 
 /** A json column. It is written as text, because the hash of the row covers the text. */
 type JsonText = ColumnType<Record<string, unknown> | null, string | null, never>;
@@ -16,7 +17,7 @@ export type AuditTables = {
     sequence: GeneratedAlways<number>;
     at: Date;
     /** `login`: someone with a login of the database, without the service. */
-    actor_kind: "key" | "operator" | "worker" | "login";
+    actor_kind: ActorKind | "login";
     actor_id: string;
     actor_address: string | null;
     action: string;

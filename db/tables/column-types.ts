@@ -17,6 +17,8 @@ export type Due = { due_at: Date | null; due_retries: Generated<number> };
 export type Lease = { fence: Generated<number>; owner: string | null; lease_until: Date | null };
 
 export type Mode = "test" | "live";
+/** Who made a change: an API key, an operator or a worker. */
+export type ActorKind = "key" | "operator" | "worker";
 /**
  * Why a requested change of a destination was rejected: a decision, a request for the destination that applies, or a
  * later request or deletion.

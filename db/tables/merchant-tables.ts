@@ -1,7 +1,6 @@
 import type { ColumnType, Generated } from "kysely";
-import type { AuditActor } from "../queries/audit-entries.ts";
 import type { DestinationChangeState } from "../states.ts";
-import type { DestinationRejection, Mode } from "./column-types.ts";
+import type { ActorKind, DestinationRejection, Mode } from "./column-types.ts";
 
 export type MerchantTables = {
   merchant: {
@@ -59,13 +58,13 @@ export type MerchantTables = {
     /** The account after the change; null for a deleted destination. */
     after: string | null;
     state: DestinationChangeState;
-    requester_kind: AuditActor["kind"];
+    requester_kind: ActorKind;
     requester_id: string;
     requester_address: string | null;
     created_at: Date;
     /** When the change applies unless it is approved or rejected before. */
     applies_at: Date;
-    decider_kind: AuditActor["kind"] | null;
+    decider_kind: ActorKind | null;
     decider_id: string | null;
     decider_address: string | null;
     decided_at: Date | null;
@@ -91,7 +90,7 @@ export type MerchantTables = {
   approval_key: {
     merchant_id: string;
     public_key: string;
-    registrar_kind: AuditActor["kind"];
+    registrar_kind: ActorKind;
     registrar_id: string;
     registrar_address: string | null;
     created_at: Date;
@@ -99,7 +98,7 @@ export type MerchantTables = {
     applies_at: Date;
     /** A revoked key stays revoked. */
     revoked_at: Date | null;
-    revoker_kind: AuditActor["kind"] | null;
+    revoker_kind: ActorKind | null;
     revoker_id: string | null;
     revoker_address: string | null;
     /** When the signer received the key as it is now. */

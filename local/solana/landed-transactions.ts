@@ -1,18 +1,7 @@
 import { base58 } from "@scure/base";
 import { type Key, keyOf, memoPrograms } from "./account-store.ts";
-import type { Execution } from "./bank.ts";
-import type { Slot } from "./slots.ts";
+import type { IncludedTransaction } from "./slots.ts";
 import type { WireTransaction } from "./transaction-format.ts";
-
-/** A transaction in a block. */
-export type IncludedTransaction = {
-  signature: string;
-  bytes: Uint8Array;
-  /** Its memos in the format of a validator: `[5] hello; [3] you`. */
-  memo: string | null;
-  slot: Slot;
-  execution: Execution;
-};
 
 export type History = {
   find(signature: string): IncludedTransaction | undefined;

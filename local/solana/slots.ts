@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { base58 } from "@scure/base";
-import type { Images } from "./bank.ts";
-import type { IncludedTransaction } from "./landed-transactions.ts";
+import type { Execution, Images } from "./bank.ts";
 import { nonceFrom } from "./nonce-accounts.ts";
 
 export type Commitment = "processed" | "confirmed" | "finalized";
@@ -19,6 +18,16 @@ export type Slot = {
   landed: IncludedTransaction[];
   /** The states, before this slot, of the accounts that it changed; empty once the slot is final. */
   images: Images;
+};
+
+/** A transaction in a block. */
+export type IncludedTransaction = {
+  signature: string;
+  bytes: Uint8Array;
+  /** Its memos in the format of a validator: `[5] hello; [3] you`. */
+  memo: string | null;
+  slot: Slot;
+  execution: Execution;
 };
 
 /** What is kept of every slot. */

@@ -1,7 +1,8 @@
 import type { AccountState, Key } from "./account-store.ts";
 import { type Bank, openBank, type Simulation } from "./bank.ts";
-import { type History, type IncludedTransaction, memoOf, openHistory } from "./landed-transactions.ts";
+import { type History, memoOf, openHistory } from "./landed-transactions.ts";
 import { nonceIn, usableNonce, withNonce } from "./nonce-accounts.ts";
+import type { IncludedTransaction } from "./slots.ts";
 import { type Commitment, openSlots, type Slots } from "./slots.ts";
 import type { WireTransaction } from "./transaction-format.ts";
 import type { TransactionFailure } from "./validator-errors.ts";

@@ -5,7 +5,8 @@ import { toText } from "../../payments/readable-amounts.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
 import type { Networks } from "../../runtime/networks/read-networks.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
-import { getTransferDriver, type LaneFunds } from "../../transfers/transfer-driver.ts";
+import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
+import type { LaneFunds } from "../../transfers/transfer-driver.ts";
 import type { Context } from "./command.ts";
 
 /** How long an operator waits for the balances, milliseconds. */

@@ -9,9 +9,10 @@ import {
   identifyEndpoint,
   readHead,
 } from "./endpoints.ts";
-import { type Family, openFamily, type PreflightDeps } from "./family.ts";
+import type { Family, PreflightDeps } from "./family.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 import { checkLatency } from "./latency.ts";
+import { openFamily } from "./open-family.ts";
 import { type Check, runChecks } from "./run-checks.ts";
 
 /** Runs checks at a place of one network. */

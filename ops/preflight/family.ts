@@ -1,8 +1,6 @@
 import type { Call } from "../../chains/json-rpc.ts";
 import type { Network, Networks } from "../../runtime/networks/read-networks.ts";
-import { openEvmFamily } from "./evm/evm-family.ts";
 import type { Check } from "./run-checks.ts";
-import { openSolanaFamily } from "./solana/solana-family.ts";
 
 /** What the checks work with. `now` is this machine's clock. */
 export type PreflightDeps = { networks: Networks; env: NodeJS.ProcessEnv; now: () => Date };
@@ -31,8 +29,3 @@ export type Family = {
   listChainChecks(rpc: Network["rpc"]): Check[];
   listKeyChecks(): Check[];
 };
-
-/** Returns the family of a network. No other file outside evm/ and solana/ depends on it. */
-export function openFamily(deps: PreflightDeps, network: Network): Family {
-  return "multicall" in network ? openEvmFamily(deps, network) : openSolanaFamily(deps, network);
-}

@@ -2,8 +2,9 @@ import { readFileSync } from "node:fs";
 import { readPreflightConfig } from "../../runtime/config.ts";
 import { errorCode } from "../../runtime/redaction.ts";
 import { parseScreeningList } from "../../runtime/screening-list.ts";
-import { openFamily, type PreflightDeps } from "./family.ts";
+import type { PreflightDeps } from "./family.ts";
 import { countOf, failure, type Outcome, ok, warning } from "./finding.ts";
+import { openFamily } from "./open-family.ts";
 import type { Check } from "./run-checks.ts";
 
 const name = "screening list";

@@ -1,6 +1,6 @@
 import { nativeAsset, tokenAsset } from "../../chains/canonical-ids.ts";
+import type { Chain } from "../../chains/chain.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import type { Chain } from "../../chains/open-chains.ts";
 import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
 import type { DustRow } from "../../db/queries/dust.ts";
 import type { Group } from "../../db/queries/ledger-groups.ts";

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { parseAssetId } from "../../chains/caip.ts";
 import { nativeAsset } from "../../chains/canonical-ids.ts";
+import type { Chain } from "../../chains/chain.ts";
 import type { Holding } from "../../chains/chain-driver.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import { type Chain, getChain } from "../../chains/open-chains.ts";
+import { getChain } from "../../chains/open-chains.ts";
 import { findUnreadEpoch } from "../../db/epoch.ts";
 import { insertGroups, keepNewGroups } from "../../db/queries/ledger-groups.ts";
 import {

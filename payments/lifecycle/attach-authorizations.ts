@@ -1,6 +1,6 @@
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import { attachToTransfer, type TransferSignatures } from "../../db/queries/payment-transfers.ts";
-import { getResultReader } from "../../transfers/transfer-driver.ts";
+import { getResultReader } from "../../transfers/find-transfer-driver.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { enqueueRelays } from "./relay-transfers.ts";

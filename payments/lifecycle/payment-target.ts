@@ -1,5 +1,5 @@
+import type { Chain } from "../../chains/chain.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import type { Chain } from "../../chains/open-chains.ts";
 
 /** What a payment may take beyond its chain's time to finality, milliseconds. */
 const ALLOWED_MS = 60_000;

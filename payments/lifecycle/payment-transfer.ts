@@ -1,7 +1,7 @@
 import type { AttemptWithContext } from "../../db/queries/attempts.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { NewTransfer } from "../../db/queries/transfers.ts";
-import { getResultReader } from "../../transfers/transfer-driver.ts";
+import { getResultReader } from "../../transfers/find-transfer-driver.ts";
 import type { VerificationResult } from "../../transfers/verification.ts";
 import { newId } from "../ids.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";

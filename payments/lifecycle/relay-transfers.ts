@@ -7,9 +7,9 @@ import type { Db } from "../../db/tables.ts";
 import type { QueueName } from "../../queues/catalog.ts";
 import { outsideTraces } from "../../runtime/tracing/spans.ts";
 import type { SendHandlers } from "../../transfers/booking-handlers.ts";
+import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
 import { singleFlight } from "../../transfers/single-flight.ts";
 import type { TransferDeps } from "../../transfers/transfer-deps.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { adoptPayout } from "../payouts/adopt-payout.ts";
 

@@ -1,6 +1,6 @@
 import { parseAccountId } from "../../chains/caip.ts";
-import type { Chain } from "../../chains/open-chains.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import type { Chain } from "../../chains/chain.ts";
+import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
 import type { TestWallet } from "../../transfers/wallet-driver.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { listOptions } from "../options/list-options.ts";

@@ -1,6 +1,6 @@
 import { isHex, size } from "viem";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
-import { getResultReader } from "../../transfers/transfer-driver.ts";
+import { getResultReader } from "../../transfers/find-transfer-driver.ts";
 import type { Signed } from "../../transfers/verification.ts";
 import type { WalletProofs } from "../../transfers/wallet-driver.ts";
 import { findQuoteEnd } from "../options/quotes.ts";

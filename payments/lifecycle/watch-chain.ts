@@ -1,7 +1,7 @@
 import { getChain } from "../../chains/open-chains.ts";
+import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
 import { singleFlight } from "../../transfers/single-flight.ts";
 import type { TransferDeps } from "../../transfers/transfer-deps.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { type PassResult, watchChain } from "../../transfers/watch-pass.ts";
 import { refreshFeeds } from "../options/prices.ts";
 import type { PaymentDeps } from "../payment-deps.ts";

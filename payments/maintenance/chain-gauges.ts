@@ -1,11 +1,12 @@
+import type { Chain } from "../../chains/chain.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import { type Chain, getChain } from "../../chains/open-chains.ts";
+import { getChain } from "../../chains/open-chains.ts";
 import { type ChainStatus, type LaneStatus, listChainStatuses, listLaneStatuses } from "../../db/queries/gauges.ts";
 import { countEntries } from "../../db/queries/history-entries.ts";
 import { countHeld, countUnfinished } from "../../db/queries/transfer-counts.ts";
 import { findHistory } from "../../transfers/caught-up.ts";
+import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
 import { type GaugeDeps, measureAge } from "./gauge-deps.ts";
 

@@ -5,8 +5,9 @@ import { hasMerchant } from "../../db/queries/merchants.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { type Destination, findAdditionRefusal, findDestinationToChange } from "./destinations.ts";
+import { findAdditionRefusal, findDestinationToChange } from "./destinations.ts";
 import type { Owner } from "./merchants.ts";
+import type { Destination } from "./validate-destinations.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "networks" | "chains" | "screeningList" | "metrics">;
 

@@ -12,18 +12,13 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import { type ChangeDeps, rejectWaiting, requestChanges } from "./destination-changes.ts";
 import { planChange } from "./destination-rules.ts";
 import type { Owner } from "./merchants.ts";
-import { type ValidateDeps, validateAsset, validateDestination } from "./validate-destinations.ts";
+import { type Destination, type ValidateDeps, validateAsset, validateDestination } from "./validate-destinations.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now" | "log"> & ValidateDeps;
 
 /** A change that waits: the account that it asks for, and when it applies unless it is decided before. */
 type PendingChange = { changeId: string; destination: string; requestedAt: Date; appliesAt: Date };
 
-/**
- * An asset (CAIP-19) and the account (CAIP-10) on the same chain that it is paid out to (specification, 2.8), both as they
- * were given.
- */
-export type Destination = { asset: string; destination: string };
 /**
  * A destination as its merchant sees it. `destination` is the account that applies now; of a destination that is added
  * and does not apply yet, it is the requested one. `pendingChange` is the change that waits.

@@ -1,7 +1,12 @@
 import { parseAccountId, parseAssetId } from "../../chains/caip.ts";
 import { findChainDriver } from "../../chains/find-chain-driver.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import type { Destination } from "./destinations.ts";
+
+/**
+ * An asset (CAIP-19) and the account (CAIP-10) on the same chain that it is paid out to (specification, 2.8), both as they
+ * were given.
+ */
+export type Destination = { asset: string; destination: string };
 
 /** Without a networks file, as on some command lines, the service's own accounts are unknown. */
 export type ValidateDeps = Partial<Pick<PaymentDeps, "networks">>;

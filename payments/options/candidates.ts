@@ -1,7 +1,7 @@
 import { parseAccountId } from "../../chains/caip.ts";
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
+import type { Chain } from "../../chains/chain.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import type { Chain } from "../../chains/open-chains.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Payable, PayableAssets } from "./payable-assets.ts";
 

@@ -1,10 +1,11 @@
 import { isFresh } from "../../chains/cache-age.ts";
 import { withCallPriority } from "../../chains/call-priority.ts";
+import type { Chain } from "../../chains/chain.ts";
 import { countEndpoints, isSamePrice } from "../../chains/endpoint-agreement.ts";
 import { ChainError } from "../../chains/errors.ts";
 import type { FeedReading, FeedState } from "../../chains/evm/price-feeds.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import { type Chain, getChain } from "../../chains/open-chains.ts";
+import { getChain } from "../../chains/open-chains.ts";
 import type { PriceFeed } from "../../runtime/networks/read-networks.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
 import type { PaymentDeps } from "../payment-deps.ts";

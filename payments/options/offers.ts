@@ -1,10 +1,10 @@
 import { withCallPriority } from "../../chains/call-priority.ts";
+import type { Chain, Token } from "../../chains/chain.ts";
 import { ChainError } from "../../chains/errors.ts";
-import type { Chain, Token } from "../../chains/open-chains.ts";
 import type { Allowance } from "../../db/tables.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
+import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Candidate } from "./candidates.ts";
 import { isOffered } from "./payable-assets.ts";

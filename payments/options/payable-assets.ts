@@ -1,6 +1,6 @@
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
+import type { Chain, Token } from "../../chains/chain.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import type { Chain, Token } from "../../chains/open-chains.ts";
 import type { Mode } from "../../db/tables.ts";
 import { toTokenAmount } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";

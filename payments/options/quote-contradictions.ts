@@ -1,5 +1,6 @@
+import type { Token } from "../../chains/chain.ts";
 import { deriveNonce, paymentKey } from "../../chains/natural-key.ts";
-import { findAsset, type Token } from "../../chains/open-chains.ts";
+import { findAsset } from "../../chains/open-chains.ts";
 import { listAssetUnits } from "../../db/queries/asset-units.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { Db } from "../../db/tables.ts";

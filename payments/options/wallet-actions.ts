@@ -2,7 +2,7 @@ import { withCallPriority } from "../../chains/call-priority.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { Mode } from "../../db/tables.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
 import type { WalletAction } from "../../transfers/wallet-driver.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { BuildAction } from "../views.ts";

@@ -20,7 +20,7 @@ import type { BookAdopted } from "../../transfers/adopt-payouts.ts";
 import { overpaidGroup, refundLessenedGroup, settlementChangedGroup } from "../accounting/payout-groups.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { deductFromSettlement } from "./begin-refunds.ts";
+import { deductFromSettlement } from "./deduct-from-settlement.ts";
 import { splitRefund, splitSettlement } from "./split-payout.ts";
 
 type Deps = Pick<PaymentDeps, "now" | "log">;

@@ -5,7 +5,7 @@ import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import { type DueRefund, listDueRefunds, moveToPaying } from "../../db/queries/refunds.ts";
 import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
-import { chooseNotBegun, lockNotBegun, type NotBegun, reduceSettlement, sumOf } from "../../db/queries/settlements.ts";
+import { chooseNotBegun, lockNotBegun, sumOf } from "../../db/queries/settlements.ts";
 import { listStatementsOf } from "../../db/queries/signed-statements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
@@ -15,6 +15,7 @@ import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { refundBegunGroup } from "../accounting/payout-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { deductFromSettlement } from "./deduct-from-settlement.ts";
 import { findForgottenRefunds } from "./paid-before-restore.ts";
 import { chainOf, listCaughtUp, type Payout, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
@@ -249,22 +250,4 @@ async function draw(
   }
   // A concurrent payment may have created a settlement that is not locked here; the next retry finds it.
   return left > 0n ? "balance_short" : undefined;
-}
-
-/** Deducts up to `atMost` (minor units) from a locked settlement that has not begun. Returns the amount deducted. */
-export async function deductFromSettlement(
-  db: Db,
-  { id, state, amount }: NotBegun,
-  atMost: bigint,
-  at: Date,
-): Promise<bigint> {
-  if (atMost === 0n) return 0n;
-  if (amount > atMost) {
-    await reduceSettlement(db, { id, by: atMost });
-    return atMost;
-  }
-  // The history of its payments is kept for its time from now on.
-  const set = { amount: 0n, due_at: null, closed_at: at };
-  await moveRows(db, "settlement", { ids: [id], from: state, to: "netted", at, set });
-  return amount;
 }

@@ -1,9 +1,10 @@
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
-import { type Chain, getToken } from "../../chains/open-chains.ts";
+import type { Chain } from "../../chains/chain.ts";
+import { getToken } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { type NewTransfer, putColdTransfer, sumUnfinishedPayouts } from "../../db/queries/transfers.ts";
 import { coldNonce } from "../../signer/cold-transfers.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
 import { newId } from "../ids.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";

@@ -1,4 +1,4 @@
-import type { Chains } from "../../chains/open-chains.ts";
+import type { Chains } from "../../chains/chain.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { listPayoutsOfOtherTreasury, type ReadyPayout, renewPayout } from "../../db/queries/former-payouts.ts";
 import type { Pool } from "../../db/tables.ts";

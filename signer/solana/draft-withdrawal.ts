@@ -1,4 +1,4 @@
-import type { Chain } from "../../chains/open-chains.ts";
+import type { Chain } from "../../chains/chain.ts";
 import type { UnsignedPayout } from "../../chains/payout-signer.ts";
 import { findTokenAccount, tokenProgramIds } from "../../chains/solana/build-payment.ts";
 import { countUnits } from "../../chains/solana/build-payouts.ts";

@@ -1,4 +1,5 @@
-import { type Chains, getSolanaChain } from "../../chains/open-chains.ts";
+import type { Chains } from "../../chains/chain.ts";
+import { getSolanaChain } from "../../chains/open-chains.ts";
 import { type BroadcastResult, broadcastBytes } from "../../chains/solana/solana-broadcast.ts";
 import { firstSignature } from "../../chains/solana/wire-format.ts";
 import { chainOfAsset } from "../payout-nonce.ts";

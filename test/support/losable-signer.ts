@@ -5,7 +5,7 @@ import { makeScratch } from "../../local/scratch-folder.ts";
 import { claimAllDeposits } from "../../payments/payouts/claim-all-deposits.ts";
 import { createLog } from "../../runtime/log.ts";
 import { createSignerClient } from "../../signer/client.ts";
-import { createStore } from "../../signer/store.ts";
+import { createStore } from "../../signer/create-store.ts";
 import { adminIn } from "./admin.ts";
 import { addCleanup } from "./cleanups.ts";
 import { runProgram } from "./run-program.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { makeScratch } from "../../local/scratch-folder.ts";
 import { createLog } from "../../runtime/log.ts";
 import { createSignerClient } from "../../signer/client.ts";
-import { createStore } from "../../signer/store.ts";
+import { createStore } from "../../signer/create-store.ts";
 import { addCleanup } from "./cleanups.ts";
 import { spawnProcess } from "./spawn-process.ts";
 import { limitsDocument } from "./test-signer.ts";

@@ -24,7 +24,7 @@ import { createSafeFetch } from "../../runtime/safe-fetch.ts";
 import { createEmbeddedSigner } from "../../signer/embedded-signer.ts";
 import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import { type EpochStore, openEpoch } from "../../transfers/database-epoch.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
 import { createVerifier } from "../../transfers/verifier.ts";
 import { addCleanup } from "./cleanups.ts";
 import { keysOf, type NetworksOptions, networksFor, type TestChain } from "./evm-chain.ts";

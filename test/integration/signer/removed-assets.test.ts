@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Chains } from "../../../chains/open-chains.ts";
+import type { Chains } from "../../../chains/chain.ts";
 import { listPaymentDeposits } from "../../../db/queries/deposits.ts";
 import { toClaim } from "../../../payments/payouts/request-payouts.ts";
 import { authorizePayouts } from "../../../signer/authorize-payouts.ts";

@@ -8,13 +8,13 @@ import { claimAllDeposits } from "../../../payments/payouts/claim-all-deposits.t
 import { createMetrics } from "../../../runtime/metrics.ts";
 import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { workerActor } from "../../../signer/audit/entries.ts";
+import { createStore } from "../../../signer/create-store.ts";
 import { parseLimits } from "../../../signer/limits.ts";
 import { rebuildPayouts } from "../../../signer/rebuild.ts";
 import { createShortPayouts } from "../../../signer/short-payouts.ts";
 import type { SignerDeps } from "../../../signer/signer-deps.ts";
 import { authorizeMarkerClosing, authorizePayoutTransaction } from "../../../signer/solana/authorize-transactions.ts";
 import type { PayoutTransactionRequest } from "../../../signer/solana/transaction-protocol.ts";
-import { createStore } from "../../../signer/store.ts";
 import { verifyDeposits } from "../../../signer/verify-deposits.ts";
 import { execute } from "../../support/execute-sql.ts";
 import {

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { openDb } from "../../../db/open.ts";
 import { makeScratch } from "../../../local/scratch-folder.ts";
 import type { Role } from "../../../local/service-process.ts";
-import { createStore } from "../../../signer/store.ts";
+import { createStore } from "../../../signer/create-store.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { networksFileFor, startChain } from "../../support/evm-chain.ts";
 import { canReadMemory, findInProcess } from "../../support/process-memory.ts";

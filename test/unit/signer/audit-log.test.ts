@@ -13,10 +13,11 @@ import { sealRecords } from "../../../signer/audit/seal-records.ts";
 import { verifyLog } from "../../../signer/audit/verify-log.ts";
 import { claimDestinations } from "../../../signer/claim-destinations.ts";
 import { insertColdTransfer } from "../../../signer/cold-transfers.ts";
+import { createStore } from "../../../signer/create-store.ts";
 import { type Limits, openLimits } from "../../../signer/limits.ts";
 import { insertDeposits, insertPayout } from "../../../signer/records.ts";
 import { signText, writeStatement } from "../../../signer/statements.ts";
-import { createStore, inStoreTransaction, openStore, type Store } from "../../../signer/store.ts";
+import { inStoreTransaction, openStore, type Store } from "../../../signer/store.ts";
 import { makeApprovalKey } from "../../support/approval-key.ts";
 
 const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;

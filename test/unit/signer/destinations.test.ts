@@ -6,13 +6,14 @@ import { createMetrics } from "../../../runtime/metrics.ts";
 import { applyDueClaims } from "../../../signer/apply-due-claims.ts";
 import { workerActor } from "../../../signer/audit/entries.ts";
 import { claimDestinations } from "../../../signer/claim-destinations.ts";
+import { createStore } from "../../../signer/create-store.ts";
 import { findDestinationRefusal, listWaiting } from "../../../signer/destinations.ts";
 import type { Limits } from "../../../signer/limits.ts";
 import type { Statement } from "../../../signer/protocol.ts";
 import { insertDeposits } from "../../../signer/records.ts";
 import { recordRetirement } from "../../../signer/retired-treasuries.ts";
 import { type StatementSubject, signText, writeStatement } from "../../../signer/statements.ts";
-import { createStore, inStoreTransaction } from "../../../signer/store.ts";
+import { inStoreTransaction } from "../../../signer/store.ts";
 import { makeApprovalKey } from "../../support/approval-key.ts";
 
 const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;

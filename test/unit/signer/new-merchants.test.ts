@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
 import { ownActor } from "../../../signer/audit/entries.ts";
+import { createStore } from "../../../signer/create-store.ts";
 import { recordDestination } from "../../../signer/destinations.ts";
 import { isNewMerchant } from "../../../signer/new-merchants.ts";
 import { insertDeposits, insertPayout } from "../../../signer/records.ts";
-import { createStore, inStoreTransaction } from "../../../signer/store.ts";
+import { inStoreTransaction } from "../../../signer/store.ts";
 
 const [asset, other] = ["a1", "a2"].map((byte) => `eip155:31337/erc20:0x${byte.repeat(20)}`) as [string, string];
 const merchantId = "mrch_1";

@@ -6,8 +6,9 @@ import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import type { SignerConfig } from "../../../runtime/config.ts";
 import { runAuditCommand } from "../../../signer/audit/audit-command.ts";
 import { readAuditHead } from "../../../signer/audit/heads.ts";
+import { createStore } from "../../../signer/create-store.ts";
 import { insertDeposits, insertPayout } from "../../../signer/records.ts";
-import { createStore, openStore, type Store } from "../../../signer/store.ts";
+import { openStore, type Store } from "../../../signer/store.ts";
 
 const runbook = readFileSync(new URL("../../../ops/runbooks/signer-log.md", import.meta.url), "utf8");
 const [, compare = ""] = /^ *(grep -vxFf newer\.jsonl .+)$/m.exec(runbook) ?? [];

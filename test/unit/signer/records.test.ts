@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { createStore } from "../../../signer/create-store.ts";
 import { type Deposit, insertDeposits, insertPayout, sumDeposits, sumWindow } from "../../../signer/records.ts";
-import { createStore, inStoreTransaction } from "../../../signer/store.ts";
+import { inStoreTransaction } from "../../../signer/store.ts";
 
 const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
 const at = new Date("2026-03-01T10:00:00Z");

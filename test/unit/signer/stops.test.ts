@@ -5,9 +5,9 @@ import { createMetrics } from "../../../runtime/metrics.ts";
 import { applyDueClaims, countHeld } from "../../../signer/apply-due-claims.ts";
 import { workerActor } from "../../../signer/audit/entries.ts";
 import { claimDestinations } from "../../../signer/claim-destinations.ts";
+import { createStore } from "../../../signer/create-store.ts";
 import { findDestinationRefusal } from "../../../signer/destinations.ts";
 import { noteRun } from "../../../signer/stops.ts";
-import { createStore } from "../../../signer/store.ts";
 
 const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
 const [old, fresh] = ["d1", "d2"].map((byte) => `0x${byte.repeat(20)}`) as [string, string];

@@ -2,8 +2,9 @@ import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
 import { ConfigError } from "../../../runtime/config.ts";
 import { createLog } from "../../../runtime/log.ts";
+import { createStore } from "../../../signer/create-store.ts";
 import { createRepeatedSteps } from "../../../signer/repeated-steps.ts";
-import { createStore, inReadTransaction, inStoreTransaction, openStore } from "../../../signer/store.ts";
+import { inReadTransaction, inStoreTransaction, openStore } from "../../../signer/store.ts";
 
 const at = new Date("2026-03-01T10:00:00Z");
 const DISK_FULL = "database or disk is full";

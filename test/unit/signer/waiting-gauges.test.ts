@@ -3,8 +3,9 @@ import { expect, test } from "vitest";
 import { createMetrics } from "../../../runtime/metrics.ts";
 import { recordApprovalKeys, revokeApprovalKey } from "../../../signer/approval-keys.ts";
 import { ownActor } from "../../../signer/audit/entries.ts";
+import { createStore } from "../../../signer/create-store.ts";
 import { recordDestination } from "../../../signer/destinations.ts";
-import { createStore, inStoreTransaction } from "../../../signer/store.ts";
+import { inStoreTransaction } from "../../../signer/store.ts";
 import { setWaitingGauges } from "../../../signer/waiting-gauges.ts";
 
 const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;

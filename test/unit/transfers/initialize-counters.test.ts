@@ -1,6 +1,6 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import type { Chain } from "../../../chains/open-chains.ts";
+import type { Chain } from "../../../chains/chain.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
 import { initializeCounters } from "../../../transfers/initialize-counters.ts";
 

@@ -1,7 +1,7 @@
 import { type PrivateKeyAccount, parseEther } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
-import type { Token } from "../../../../chains/open-chains.ts";
+import type { Token } from "../../../../chains/chain.ts";
 import { writeAssetUnits } from "../../../../db/queries/asset-units.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { signOption } from "../../../support/merchant-fixture.ts";

@@ -1,0 +1,21 @@
+import { moveRows } from "../../db/moves.ts";
+import { type NotBegun, reduceSettlement } from "../../db/queries/settlements.ts";
+import type { Db } from "../../db/tables.ts";
+
+/** Deducts up to `atMost` (minor units) from a locked settlement that has not begun. Returns the amount deducted. */
+export async function deductFromSettlement(
+  db: Db,
+  { id, state, amount }: NotBegun,
+  atMost: bigint,
+  at: Date,
+): Promise<bigint> {
+  if (atMost === 0n) return 0n;
+  if (amount > atMost) {
+    await reduceSettlement(db, { id, by: atMost });
+    return atMost;
+  }
+  // The history of its payments is kept for its time from now on.
+  const set = { amount: 0n, due_at: null, closed_at: at };
+  await moveRows(db, "settlement", { ids: [id], from: state, to: "netted", at, set });
+  return amount;
+}
