@@ -96,6 +96,17 @@ export const refundMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/payouts/deduct-from-settlement.ts",
+    tests: refunds,
+    mutations: [
+      {
+        name: "a refund consumes the whole of a larger settlement",
+        find: "if (amount > atMost) {",
+        replace: "if (false) {",
+      },
+    ],
+  },
+  {
     file: "payments/payouts/begin-refunds.ts",
     tests: refunds,
     mutations: [
@@ -140,11 +151,6 @@ export const refundMutations: readonly MutationGroup[] = [
         justification:
           "a lagging chain has no epoch, and without an epoch the transaction that begins the refund is rolled back",
         tests: ["test/integration/payments/payouts/refund.test.ts"],
-      },
-      {
-        name: "a refund consumes the whole of a larger settlement",
-        find: "if (amount > atMost) {",
-        replace: "if (false) {",
       },
       {
         name: "a refund begins in another epoch than the one in which it was decided",
