@@ -17,9 +17,9 @@ export type {
   FailedKind,
   Kind,
   Listing,
+  ListPlaces,
   Mode,
   Purpose,
-  RelistPlaces,
   Verification,
 } from "./tables/column-types.ts";
 export type { RetainedRelation } from "./tables/retention-tables.ts";

@@ -19,8 +19,8 @@ const SLOT_NOT_REACHED = -32_016;
  */
 export const TRANSACTION_ERRORS: readonly unknown[] = [-32_002, -32_003, -32_013, -32_015];
 
-/** A request to one endpoint, through web3.js or, where that is too slow, through plain calls. */
-type Question<T> = (connection: Connection, call: Call) => Promise<T>;
+/** A request to one endpoint, which has this name: through web3.js or, where that is too slow, through plain calls. */
+type Question<T> = (connection: Connection, call: Call, by: string) => Promise<T>;
 
 /** The endpoints of a cluster. Every error is a ChainError. */
 export type SolanaRpc = {
@@ -39,11 +39,11 @@ export type SolanaRpc = {
   queryTogether(method: string, all: readonly (readonly unknown[])[]): Promise<CallOutcome[]>;
   /**
    * Sends a request to every endpoint that is not suspended and whose name satisfies `isAsked`, and returns the answers in order.
-   * The question gets the endpoint's name. Never throws.
+   * Never throws.
    */
   queryAvailable<T>(
     method: string,
-    question: (...args: [...Parameters<Question<T>>, by: string]) => Promise<T>,
+    question: Question<T>,
     isAsked?: (by: string) => boolean,
   ): Promise<{ by: string; answer: T }[]>;
   /** Sends a request to every endpoint. Throws ChainError `rpc_unreachable` unless at least two answer. */
@@ -83,11 +83,14 @@ export function openEndpoints(
       error instanceof ChainError && !(error.code === "rpc_answer" && TRANSACTION_ERRORS.includes(readCode(error))),
   });
   const toQuery =
-    <T>(question: Question<T>): Query<Client, T> =>
+    <T>(question: Question<T>, by: string): Query<Client, T> =>
     ({ connection, call }) =>
-      question(connection, call);
+      question(connection, call, by);
   const queryOnce = <T>(method: string, question: Question<T>): Promise<T> =>
-    failover.run((endpoint) => endpoint.requestOrSuspend(method, toQuery(question)), `${network.chain} ${method}`);
+    failover.run(
+      (endpoint) => endpoint.requestOrSuspend(method, toQuery(question, endpoint.name)),
+      `${network.chain} ${method}`,
+    );
   /** Until when an endpoint gets single calls (performance.now). */
   const singleUntil = new Map<FailoverEndpoint<Client>, number>();
 
@@ -116,15 +119,14 @@ export function openEndpoints(
       const results = await Promise.allSettled(
         available.map(async (endpoint) => {
           const { name: by } = endpoint;
-          const query = toQuery((connection, call) => question(connection, call, by));
-          return { by, answer: await endpoint.requestOrSuspend(method, query) };
+          return { by, answer: await endpoint.requestOrSuspend(method, toQuery(question, by)) };
         }),
       );
       return results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
     },
     async queryAll(method, question) {
       const results = await Promise.allSettled(
-        failover.endpoints.map((endpoint) => endpoint.request(method, toQuery(question))),
+        failover.endpoints.map((endpoint) => endpoint.request(method, toQuery(question, endpoint.name))),
       );
       const answers = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
       if (answers.length >= 2) return answers;

@@ -46,28 +46,32 @@ export async function listSignatures(chain: SolanaChain, args: PageArgs): Promis
 export type EndpointPage = { by: string; page: readonly ListedTransaction[] };
 
 /**
- * Returns a page as `listSignatures` does, from each endpoint whose page satisfies `isUsable`, and from each one that lists nothing, on
- * the first page or like all others, and of whose history's first slot `isEnd` says that it is the end. `answered` counts the endpoints
- * that answered, those that have not reached slot `atSlot` included. Throws ChainError, `history_short` if no page counts.
+ * Where the listing of an account continues at each endpoint: before a signature, which has this slot. It is null at an endpoint whose
+ * list has ended; one that is missing begins with the newest transaction.
+ */
+export type EndpointPlaces = { readonly [endpoint: string]: { before: string; slot: number } | null };
+
+/**
+ * Returns pages as `listSignaturesOfEach` does: those that satisfy `isUsable`, and the empty ones of endpoints of whose history's first
+ * slot `isEnd` says that it is the end. `short` names the endpoints whose pages do not count, and `answered` those that answered, the
+ * ones that have not reached slot `atSlot` included. Throws ChainError if no endpoint answers, unless the list of one has ended.
  */
 export async function findSignatures(
   chain: SolanaChain,
-  args: PageArgs,
+  { places, ...args }: PageArgs & { places: EndpointPlaces },
   { isUsable, isEnd }: { isUsable(page: EndpointPage["page"]): boolean; isEnd(firstSlot: number): boolean },
-): Promise<{ pages: readonly EndpointPage[]; answered: number }> {
-  const { shown, answered } = await listSignaturesOfEach(chain, args);
-  if (answered === 0) {
+): Promise<{ pages: readonly EndpointPage[]; short: readonly string[]; answered: readonly string[] }> {
+  let { shown, answered } = await listSignaturesOfEach(chain, args, places);
+  if (answered.length === 0 && !Object.values(places).includes(null)) {
     // This asks suspended endpoints too, and several times.
-    const page = await listSignatures(chain, args);
-    if (isUsable(page)) return { pages: [{ by: "", page }], answered: 1 };
+    shown = [await chain.rpc.ask("getSignaturesForAddress", askPage(args, places))];
+    answered = shown.map(({ by }) => by);
   }
   const usable = shown.filter(({ page }) => isUsable(page));
   const empty = shown.filter(({ page }) => page.length === 0 && !isUsable(page));
-  // An endpoint also lists nothing before a transaction that it does not know, which another one may have listed.
-  const areEnds = args.before === undefined || empty.length === shown.length;
-  const pages = [...usable, ...(areEnds ? await keepEnded(chain, empty, isEnd) : [])];
-  if (pages.length === 0) throw new ChainError("history_short", { detail: `${args.account} on ${chain.chain}` });
-  return { pages, answered };
+  const pages = [...usable, ...(await keepEnded(chain, empty, isEnd))];
+  const short = shown.filter((one) => !pages.includes(one)).map(({ by }) => by);
+  return { pages, short, answered };
 }
 
 /** Returns the pages of the endpoints of whose history's first slot `isEnd` says that it is the end. */
@@ -87,31 +91,33 @@ async function keepEnded(
 }
 
 /**
- * Where the listing of an account continues at each endpoint: before a signature, which has this slot. It is null at an endpoint whose
- * list has ended; one that is missing begins with the newest transaction.
- */
-export type EndpointPlaces = { readonly [endpoint: string]: { before: string; slot: number } | null };
-
-/**
  * Returns a page as `listSignatures` does, from each endpoint that has reached slot `atSlot`. Each continues at its own place, and
- * one whose list has ended is not asked. Never throws.
+ * one whose list has ended is not asked. `answered` names the endpoints that answered. Never throws.
  */
 export async function listSignaturesOfEach(
   chain: SolanaChain,
   args: PageArgs,
-  places: EndpointPlaces = {},
-): Promise<{ shown: readonly EndpointPage[]; answered: number }> {
+  places: EndpointPlaces,
+): Promise<{ shown: readonly EndpointPage[]; answered: readonly string[] }> {
+  const ask = askPage(args, places);
   const answers = await chain.rpc.queryAvailable(
     "getSignaturesForAddress",
-    (_connection, call, by) =>
-      askSignatures(call, { ...args, before: places[by]?.before ?? args.before }).catch((error: unknown) => {
+    (...endpoint) =>
+      ask(...endpoint).catch((error: unknown) => {
         if (isSlotNotReached(error)) return undefined;
         throw error;
       }),
     (by) => places[by] !== null,
   );
-  const shown = answers.flatMap(({ by, answer }) => (answer ? [{ by, page: answer }] : []));
-  return { shown, answered: answers.length };
+  return { shown: answers.flatMap(({ answer }) => answer ?? []), answered: answers.map(({ by }) => by) };
+}
+
+/** Returns a question that lists a page at an endpoint's own place. */
+function askPage(args: PageArgs, places: EndpointPlaces) {
+  return async (_connection: Connection, call: Call, by: string): Promise<EndpointPage> => ({
+    by,
+    page: await askSignatures(call, { ...args, before: places[by]?.before }),
+  });
 }
 
 /** Returns a page as `listSignatures` does, from one endpoint. */

@@ -1,5 +1,5 @@
 import { type Expression, type Selectable, sql, type UpdateObject } from "kysely";
-import type { Db, Listing, RelistPlaces, Tables } from "../tables.ts";
+import type { Db, Listing, ListPlaces, Tables } from "../tables.ts";
 
 export type AccountCursor = Selectable<Tables["account_cursor"]>;
 /** A lease on an account's history. Writes of an owner without the lease match no row. */
@@ -71,7 +71,7 @@ export async function releaseAccount(db: Db, held: HeldAccount): Promise<void> {
 export type ListingProgress =
   | { listing: Listing | null }
   | { complete: CompleteListing }
-  | { relisted: { slot: number; places: RelistPlaces | undefined } };
+  | { relisted: { slot: number; places: ListPlaces | undefined } };
 
 /**
  * A complete listing: the newest transaction that it found and one of an earlier slot (undefined where it found none), and when it

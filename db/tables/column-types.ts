@@ -59,19 +59,17 @@ export type Verification = "key" | "wallet" | "push";
  */
 export type FailedKind = "movement" | "unmatched" | "dust" | "transfer" | "ended" | "transaction";
 
+/** Where the listing of an account continues at each endpoint (by its name): before a signature, which has this slot; null at its end. */
+export type ListPlaces = { readonly [endpoint: string]: { before: string; slot: number } | null };
+
 /**
  * A listing of an account's history, from the newest signature backwards: the newest final signature and its slot, the newest
- * one of an earlier slot, when the listing began, the final slot at that time, the signature before which it continues, and
- * whether two endpoints have listed everything so far.
+ * one of an earlier slot, when the listing began, the final slot at that time, and where it continues.
  */
 export type Listing = {
   newest: { signature: string; slot: number } | null;
   until: string | null;
   at: string;
   final: number;
-  before: string;
-  agreed: boolean;
+  places: ListPlaces;
 };
-
-/** Where the listing of an account continues at each endpoint (by its name): before a signature, which has this slot; null at its end. */
-export type RelistPlaces = { readonly [endpoint: string]: { before: string; slot: number } | null };

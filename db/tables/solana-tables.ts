@@ -1,5 +1,5 @@
 import type { ColumnType, Generated } from "kysely";
-import type { Listing, RelistPlaces } from "./column-types.ts";
+import type { Listing, ListPlaces } from "./column-types.ts";
 
 export type SolanaTables = {
   /** How far the history of an account has been listed and read. */
@@ -19,7 +19,7 @@ export type SolanaTables = {
     /** Only one endpoint has listed what came after this slot; null when two have. It is listed again when two answer. */
     relist_slot: number | null;
     /** Where that listing continues at each endpoint; null at its start. */
-    relist_before: ColumnType<RelistPlaces | null, string | null, string | null>;
+    relist_before: ColumnType<ListPlaces | null, string | null, string | null>;
     /** When the listing up to that slot began; null when it is unknown. */
     relist_at: Date | null;
     /** Everything that was final at this time, and up to this slot, has been read. */

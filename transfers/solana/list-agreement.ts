@@ -1,5 +1,5 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
-import type { ListedTransaction } from "../../chains/solana/transaction-history.ts";
+import type { EndpointPlaces, ListedTransaction } from "../../chains/solana/transaction-history.ts";
 import type { AccountCursor } from "../../db/queries/account-cursors.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 
@@ -18,6 +18,12 @@ export type ListPart = {
   isEnd: boolean;
   to?: number | undefined;
 };
+
+/** Returns where an endpoint's list continues, or null when it has ended. */
+export function findPlace({ fresh, isEnd }: ListPart): EndpointPlaces[string] {
+  const last = fresh.at(-1);
+  return isEnd || !last ? null : { before: last.signature, slot: last.slot };
+}
 
 /** Since when the listing of each account of a cluster waits for another endpoint. */
 const waitingSince = new WeakMap<SolanaChain, Map<string, number>>();

@@ -1,15 +1,21 @@
 import { ChainError } from "../../chains/errors.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
-import { type EndpointPage, findSignatures, type ListedTransaction } from "../../chains/solana/transaction-history.ts";
 import {
-  type AccountCursor,
-  type HeldAccount,
-  type ListingProgress,
-  storeListing,
-} from "../../db/queries/account-cursors.ts";
+  type EndpointPage,
+  type EndpointPlaces,
+  findSignatures,
+  type ListedTransaction,
+} from "../../chains/solana/transaction-history.ts";
+import type { AccountCursor, HeldAccount, ListingProgress } from "../../db/queries/account-cursors.ts";
 import type { Listing } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { isOtherEndpointAwaited, type ListPart, REQUIRED_ENDPOINTS, reportOmissions } from "./list-agreement.ts";
+import {
+  findPlace,
+  isOtherEndpointAwaited,
+  type ListPart,
+  REQUIRED_ENDPOINTS,
+  reportOmissions,
+} from "./list-agreement.ts";
 import { storePage } from "./store-listed.ts";
 
 /** Pages of 1,000 signatures (at most endpoints) that one run lists. A longer listing continues in the next run. */
@@ -22,14 +28,16 @@ const OLD_SLOTS = 216_000;
 /**
  * Lists the transactions that named an account since the last complete listing, from the newest one backwards, and stores
  * them to be read. One call to each endpoint lists 1,000 transactions; what any of them lists is stored, because an endpoint can lack
- * a part of the history. Each page is stored with the position where the listing continues, so a crash loses nothing. A listing is
- * complete when each endpoint shows the newest transaction of the last complete one, because an endpoint that keeps too little of the
+ * a part of the history. Each page is stored with the places where the listing continues, so a crash loses nothing. Each endpoint
+ * continues before the last transaction that it has listed itself: before one that it does not know, it lists nothing. Its list has ended
+ * when it shows the newest transaction of the last complete listing, because an endpoint that keeps too little of the
  * history ends its list earlier. When that transaction is older than an endpoint's whole history, which still begins before the last
  * listing, the list ends where the endpoint's does. `final` is a final slot that the endpoints have reached.
  *
- * `isComplete` is true when the listing is complete, `isAgreed` when two endpoints have made it. What only one has listed is listed
- * again later (`relistHistory`). Throws ChainError, `history_short` when no endpoint can continue the listing. The next run then begins
- * anew: the transaction before which this one would continue may not exist.
+ * A listing is complete when all lists have ended, or one has and the others have been waited for: an endpoint can list without end.
+ * `isComplete` is true then, and `isAgreed` when the lists of two endpoints have ended. What only one has listed is listed
+ * again later (`relistHistory`). Throws ChainError, `history_short` when no endpoint can continue the listing; one that could not
+ * begins anew in the next run.
  */
 export async function listHistory(
   deps: TransferDeps,
@@ -37,82 +45,104 @@ export async function listHistory(
   { cursor, held, final: reached }: { cursor: AccountCursor; held: HeldAccount; final: number },
 ): Promise<{ isComplete: boolean; isAgreed: boolean }> {
   const { account } = held;
+  const { listing } = cursor;
   const until = cursor.until_signature ?? undefined;
-  let listing = cursor.listing;
   const began = listing ? { at: new Date(listing.at), final: listing.final } : { at: deps.now(), final: reached };
-  for (let count = 0; count < MAX_PAGES; count += 1) {
-    const args = { account, until, before: listing?.before, atSlot: reached };
-    const { pages, answered } = await findSignatures(chain, args, {
-      isUsable: (one) => isContinuous(one, cursor, reached),
-      isEnd: (firstSlot) => isCovered(cursor, firstSlot),
-    }).catch(async (error: unknown) => {
-      if (listing && error instanceof ChainError && error.code === "history_short")
-        await storeListing(deps.db, held, { listing: null });
-      throw error;
+  const since = Math.min(cursor.listed_slot ?? -1, cursor.relist_slot ?? Number.POSITIVE_INFINITY);
+  const lists = new Map<string, readonly ListedTransaction[]>();
+  let places: EndpointPlaces = listing?.places ?? {};
+  let ends: Ends = { newest: listing?.newest ?? undefined, until: listing?.until ?? undefined };
+  const answered = new Set(listEnded(places));
+  for (let count = 1; count <= MAX_PAGES; count += 1) {
+    const found = await findSignatures(
+      chain,
+      { account, until, atSlot: reached, places },
+      {
+        isUsable: (one) => isContinuous(one, cursor, reached),
+        isEnd: (firstSlot) => isCovered(cursor, firstSlot),
+      },
+    );
+    for (const by of found.answered) answered.add(by);
+    const parts = found.pages.map(({ by, page }): ListPart => {
+      return { by, ...cutKnown(page, cursor.signature), to: places[by]?.slot };
     });
-    const parts = pages.map(({ by, page }) => ({ by, ...cutKnown(page, cursor.signature) }));
     reportOmissions(deps, chain, parts, { final: began.final, known: cursor.slot ?? 0 });
-    const found = findEnds(listing, pages, began.final);
-    const agreed = pages.length >= REQUIRED_ENDPOINTS && (listing?.agreed ?? true);
-    const isAwaited = isOtherEndpointAwaited(deps, chain, { isAgreed: agreed, answered, cursor });
-    const before = findNext(parts)?.signature;
-    listing = toListing({ ...found, ...began, agreed, before });
-    const complete = { ...found, began: isAwaited ? undefined : began, alone: !agreed };
-    const progress: ListingProgress = listing ? { listing } : { complete };
-    const since = Math.min(cursor.listed_slot ?? -1, cursor.relist_slot ?? Number.POSITIVE_INFINITY);
+    for (const by of found.short) lists.delete(by);
+    for (const { by, page } of found.pages) lists.set(by, [...(lists.get(by) ?? []), ...page]);
+    places = movePlaces(places, parts, found.short);
+    const ended = listEnded(places).length;
+    const required = Math.min(REQUIRED_ENDPOINTS, Object.keys(places).length);
+    ends = findEnds(ends, [...lists.values()], { final: began.final, required });
+    const isEnd = ended > 0 && parts.every((part) => part.isEnd);
+    const isLast = isEnd || (ended > 0 && count === MAX_PAGES);
+    const isAgreed = ended >= REQUIRED_ENDPOINTS;
+    const isAwaited = isLast && isOtherEndpointAwaited(deps, chain, { isAgreed, answered: answered.size, cursor });
+    const isComplete = isEnd || (isLast && !isAwaited);
+    const progress: ListingProgress = isComplete
+      ? { complete: { ...ends, began: isAwaited ? undefined : began, alone: !isAgreed } }
+      : { listing: toListing({ ...ends, ...began, places }) };
     const listed = parts.flatMap(({ fresh }) => fresh);
-    if (!(await storePage(deps, { held, listed, listedAfter: cursor.listed_at, since, progress })))
-      return { isComplete: false, isAgreed: false };
-    if (!listing) return { isComplete: true, isAgreed: agreed };
+    if (!(await storePage(deps, { held, listed, listedAfter: cursor.listed_at, since, progress }))) break;
+    if (isComplete) return { isComplete, isAgreed };
+    if (found.pages.length === 0) throw new ChainError("history_short", { detail: `${account} on ${chain.chain}` });
   }
   return { isComplete: false, isAgreed: false };
+}
+
+/** Returns the endpoints whose lists have ended. */
+function listEnded(places: EndpointPlaces): string[] {
+  return Object.keys(places).filter((by) => places[by] === null);
+}
+
+/** Returns where endpoints continue after these parts. An endpoint whose list is too short begins anew. */
+function movePlaces(places: EndpointPlaces, parts: readonly ListPart[], short: readonly string[]): EndpointPlaces {
+  const kept = Object.entries(places).filter(([by]) => !short.includes(by));
+  return Object.fromEntries([...kept, ...parts.map((part) => [part.by, findPlace(part)] as const)]);
 }
 
 type Ends = { newest: { signature: string; slot: number } | undefined; until: string | undefined };
 
 /**
  * Returns where later listings end: the newest transaction up to slot `final`, and one of an earlier slot, because endpoints can order
- * the transactions of one slot differently. All endpoints show both. Those that a listing in progress has found stand.
+ * the transactions of one slot differently. As many endpoints as `required` show both, in the same slots. Those that were found before
+ * stand.
  */
-function findEnds(listing: Listing | null, pages: readonly EndpointPage[], final: number): Ends {
-  const common = keepCommon(pages);
+function findEnds(
+  found: Ends,
+  lists: readonly (readonly ListedTransaction[])[],
+  { final, required }: { final: number; required: number },
+): Ends {
+  const describe = ({ signature, slot }: ListedTransaction) => `${slot} ${signature}`;
+  const shown = lists.map((list) => new Set(list.map(describe)));
+  const isShared = (one: ListedTransaction) => shown.filter((list) => list.has(describe(one))).length >= required;
+  const shared = lists
+    .flat()
+    .filter(isShared)
+    .toSorted((one, other) => other.slot - one.slot);
   // Another endpoint may not have reached what is newer.
-  const newest = listing?.newest ?? common.find(({ slot }) => slot <= final);
-  const earlier = common.find(({ slot }) => slot < (newest?.slot ?? 0));
+  const newest = found.newest ?? shared.find(({ slot }) => slot <= final);
+  const earlier = shared.find(({ slot }) => slot < (newest?.slot ?? 0));
   return {
     newest: newest && { signature: newest.signature, slot: newest.slot },
-    until: listing?.until ?? earlier?.signature,
+    until: found.until ?? earlier?.signature,
   };
 }
 
-/** Returns the listing that continues before a signature, or null when it has ended. */
+/** Returns the listing that continues at these places, or null when no endpoint continues it. */
 function toListing({
   newest,
   until,
   at,
   final,
-  before,
-  agreed,
-}: Ends & { at: Date; final: number; before: string | undefined; agreed: boolean }): Listing | null {
-  if (before === undefined) return null;
-  return { newest: newest ?? null, until: until ?? null, at: at.toISOString(), final, before, agreed };
+  places,
+}: Ends & { at: Date; final: number; places: EndpointPlaces }): Listing | null {
+  if (Object.keys(places).length === 0) return null;
+  return { newest: newest ?? null, until: until ?? null, at: at.toISOString(), final, places };
 }
 
 function cutKnown(page: EndpointPage["page"], signature: string | null): Omit<ListPart, "by"> {
   const known = page.findIndex((one) => one.signature === signature);
   return { fresh: known === -1 ? page : page.slice(0, known), isEnd: known !== -1 || page.length === 0 };
-}
-
-/** Returns the transaction before which lists continue: the newest one that ends a part. Returns undefined when all lists have ended. */
-function findNext(parts: readonly ListPart[]): ListedTransaction | undefined {
-  const ends = parts.flatMap(({ fresh, isEnd }) => (isEnd ? [] : fresh.slice(-1)));
-  return ends.toSorted((one, other) => other.slot - one.slot)[0];
-}
-
-/** Returns the transactions of the first page that all pages show. */
-function keepCommon([first, ...others]: readonly EndpointPage[]): readonly ListedTransaction[] {
-  const shown = others.map(({ page }) => new Set(page.map(({ signature }) => signature)));
-  return first?.page.filter(({ signature }) => shown.every((one) => one.has(signature))) ?? [];
 }
 
 /**

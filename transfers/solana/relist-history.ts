@@ -2,7 +2,7 @@ import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { type EndpointPlaces, listSignaturesOfEach } from "../../chains/solana/transaction-history.ts";
 import type { AccountCursor, HeldAccount } from "../../db/queries/account-cursors.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { type ListPart, REQUIRED_ENDPOINTS, reportOmissions } from "./list-agreement.ts";
+import { findPlace, type ListPart, REQUIRED_ENDPOINTS, reportOmissions } from "./list-agreement.ts";
 import { MAX_PAGES } from "./list-history.ts";
 import { storePage } from "./store-listed.ts";
 
@@ -46,10 +46,4 @@ export async function relistHistory(
     if (isOver) return true;
   }
   return false;
-}
-
-/** Returns where an endpoint's list continues, or null when it has ended. */
-function findPlace({ fresh, isEnd }: ListPart): EndpointPlaces[string] {
-  const last = fresh.at(-1);
-  return isEnd || !last ? null : { before: last.signature, slot: last.slot };
 }

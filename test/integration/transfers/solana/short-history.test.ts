@@ -25,6 +25,10 @@ async function startFixture(rpcUrls: readonly string[]): Promise<SolanaMerchantF
   await readAll(some);
   return some;
 }
+const cursorOf = async ({ db }: SolanaMerchantFixture) => {
+  const cursor = await db.selectFrom("account_cursor").selectAll().executeTakeFirstOrThrow();
+  return { ...cursor, slot: Number(cursor.slot), listed_slot: Number(cursor.listed_slot) };
+};
 const listedAt = async ({ db }: SolanaMerchantFixture) =>
   (await db.selectFrom("account_cursor").select("listed_at").executeTakeFirstOrThrow()).listed_at;
 const listed = async ({ db }: SolanaMerchantFixture) =>
@@ -61,6 +65,7 @@ test("deposits before the history of every endpoint hold the reading, and are bo
     some.clock.advance(300_000);
     await expect(some.readHistory()).rejects.toMatchObject({ code: "history_short" });
   }
+  expect((await cursorOf(some)).listing).toBeNull();
   expect(await listed(some)).toEqual(kept.toSorted());
   expect(await listedAt(some)).toEqual(before);
   expect(await listingAge(some)).toBeGreaterThanOrEqual(900);
@@ -123,11 +128,6 @@ test("an endpoint that has lost the newest transaction of the last listing does 
   await readAll(some);
   expect(await listed(some)).toEqual([...known, ...lost].toSorted());
 });
-
-const cursorOf = async ({ db }: SolanaMerchantFixture) => {
-  const cursor = await db.selectFrom("account_cursor").selectAll().executeTakeFirstOrThrow();
-  return { ...cursor, slot: Number(cursor.slot), listed_slot: Number(cursor.listed_slot) };
-};
 
 /** An endpoint whose history begins at a slot, so that it neither knows nor lists what is older. */
 const keepFrom =
