@@ -304,6 +304,12 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/solana/history-errors.test.ts"],
     mutations: [
       {
+        name: "the first endpoint's final slot alone decides how far the history is listed",
+        find: "(await readFinalState(deps, chain)).slot",
+        replace: '(await import("../../chains/solana/cluster-state.ts").then((one) => one.readFinal(chain))).slot',
+        tests: stuckFinal,
+      },
+      {
         name: "an attempt counts although no endpoint answers any call",
         find: "counts: account.isReachable || !isUnreachable(found.error)",
         replace: "counts: true",
@@ -509,6 +515,11 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "a final slot that one endpoint alone reports counts at once",
         find: "hasWaitedLongEnough(deps, wait, { wanted, reached }) && wanted > reached",
         replace: "(hasWaitedLongEnough(deps, wait, { wanted, reached }), wanted > reached)",
+      },
+      {
+        name: "a final slot counts that one endpoint alone reports and none serves",
+        find: "hasWaited && (await readSlotTime(chain, wanted)) !== undefined",
+        replace: "hasWaited",
       },
       {
         name: "final slots that one endpoint alone has reported are not counted",
@@ -810,7 +821,7 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "what one endpoint has listed alone is not listed again",
-        find: "alone: !agreed",
+        find: "alone: !isAgreed",
         replace: "alone: false",
         tests: ["test/integration/transfers/solana/omitted-entries.test.ts"],
       },

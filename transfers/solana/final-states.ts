@@ -1,4 +1,4 @@
-import { type FinalizedState, readFinal, readFinalFromEach } from "../../chains/solana/cluster-state.ts";
+import { type FinalizedState, readFinal, readFinalFromEach, readSlotTime } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { decideFinalHeight } from "../decide-final-height.ts";
 import { hasWaitedLongEnough, type Waits } from "../endpoint-waits.ts";
@@ -8,18 +8,27 @@ import { runBesidePasses } from "./beside-passes.ts";
 /** Waits for a second endpoint that has reached a final slot. */
 const loneSlots: Waits = new WeakMap();
 
-const beside = runBesidePasses<Awaited<ReturnType<typeof readFinalFromEach>>>();
+type Deps = Pick<TransferDeps, "metrics" | "log" | "now">;
+type Reported = Awaited<ReturnType<typeof readFinalFromEach>>;
+
+const beside = runBesidePasses<Reported>();
 
 /**
  * Returns the newest final slot and block height that count, as on EVM (`decideFinalHeight`): an endpoint can follow the head while its
- * final slot stands still. Endpoints that do not answer are left out, and delay the pass only briefly. Throws ChainError.
+ * final slot stands still. Leaves out endpoints that do not answer, and waits for them as long as a call may take. Throws ChainError.
  */
-export async function findFinalState(
-  deps: Pick<TransferDeps, "metrics" | "log" | "now">,
-  chain: SolanaChain,
-): Promise<FinalizedState> {
-  const isOnly = chain.network.rpc.length < 2;
-  const reported = isOnly ? [] : ((await beside(chain, () => readFinalFromEach(chain))) ?? []);
+export async function readFinalState(deps: Deps, chain: SolanaChain): Promise<FinalizedState> {
+  return decide(deps, chain, isOnly(chain) ? [] : await readFinalFromEach(chain));
+}
+
+/** Like `readFinalState`, for a pass: endpoints that do not answer delay it only briefly. */
+export async function findFinalState(deps: Deps, chain: SolanaChain): Promise<FinalizedState> {
+  return decide(deps, chain, isOnly(chain) ? [] : ((await beside(chain, () => readFinalFromEach(chain))) ?? []));
+}
+
+const isOnly = (chain: SolanaChain) => chain.network.rpc.length < 2;
+
+async function decide(deps: Deps, chain: SolanaChain, reported: Reported): Promise<FinalizedState> {
   const [first] = reported;
   if (first === undefined) return readFinal(chain);
   if (reported.length < 2) return first;
@@ -27,7 +36,9 @@ export async function findFinalState(
   const heights = decideFinalHeight(reported.map(({ height }) => height));
   const [wanted, reached] = [slots.afterWait ?? 0, slots.atOnce ?? 0];
   const wait = { waits: loneSlots, of: chain.rpc, blockMs: chain.network.slotMs };
-  const isLone = hasWaitedLongEnough(deps, wait, { wanted, reached }) && wanted > reached;
+  const hasWaited = hasWaitedLongEnough(deps, wait, { wanted, reached }) && wanted > reached;
+  // An endpoint may report a slot that no endpoint serves.
+  const isLone = hasWaited && (await readSlotTime(chain, wanted)) !== undefined;
   if (!isLone) return { slot: reached, height: heights.atOnce ?? 0 };
   deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
   deps.log.warn(

@@ -1,10 +1,10 @@
 import { ChainError } from "../../chains/errors.ts";
-import { readFinal } from "../../chains/solana/cluster-state.ts";
 import { listNeverSeen } from "../../chains/solana/never-seen.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { type HistoryEntry, releaseNamed } from "../../db/queries/history-entries.ts";
 import { MAX_READ_ATTEMPTS } from "../history-attempts.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { readFinalState } from "./final-states.ts";
 
 /**
  * Lets the payments and payouts go on that an entry of the history names, if an endpoint has listed a transaction that does not exist:
@@ -13,14 +13,14 @@ import type { TransferDeps } from "../transfer-deps.ts";
  * @param error why the entry could not be read
  */
 export async function releaseInvented(
-  deps: Pick<TransferDeps, "db" | "log">,
+  deps: Pick<TransferDeps, "db" | "log" | "metrics" | "now">,
   chain: SolanaChain,
   { entry, attemptsMade, error }: { entry: HistoryEntry; attemptsMade: number; error: unknown },
 ): Promise<void> {
   const isMissing = error instanceof ChainError && error.code === "rpc_behind";
   if (!entry.urgent || attemptsMade < MAX_READ_ATTEMPTS || !isMissing) return;
   const { account, signature, slot } = entry;
-  const { slot: final } = await readFinal(chain);
+  const { slot: final } = await readFinalState(deps, chain);
   // An endpoint can name any slot, also one that no endpoint ever reaches.
   const since = Math.min(slot, final);
   const { never } = await listNeverSeen(chain, [{ hash: signature, earliest: { slot: since } }], { since });

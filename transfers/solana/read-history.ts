@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ChainError } from "../../chains/errors.ts";
 import { getSolanaChain } from "../../chains/open-chains.ts";
-import { readFinal } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import { type HeldAccount, releaseAccount, takeAccount, updateReadProgress } from "../../db/queries/account-cursors.ts";
 import { type HistoryEntry, listDueEntries, recordEntryError, takeEntries } from "../../db/queries/history-entries.ts";
@@ -12,6 +11,7 @@ import type { BookingHandlers } from "../booking-handlers.ts";
 import { MAX_READ_ATTEMPTS } from "../history-attempts.ts";
 import { recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { readFinalState } from "./final-states.ts";
 import { bookForgotten } from "./forgotten-transactions.ts";
 import { releaseInvented } from "./invented-entries.ts";
 import { listHistory } from "./list-history.ts";
@@ -76,7 +76,7 @@ async function readAccount(deps: TransferDeps, account: Account): Promise<boolea
   if (!cursor) return false;
   try {
     const list = async () => {
-      const final = Math.max(0, (await readFinal(chain)).slot - BEHIND_SLOTS);
+      const final = Math.max(0, (await readFinalState(deps, chain)).slot - BEHIND_SLOTS);
       const { isComplete, isAgreed } = await listHistory(deps, chain, { cursor, held, final });
       return isComplete && (!isAgreed || (await relistHistory(deps, chain, { cursor, held, final })));
     };

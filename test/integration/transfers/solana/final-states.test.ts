@@ -71,3 +71,28 @@ test.each(["finalized", "confirmed"])(
     }
   },
 );
+
+test.each([
+  { which: "first", order: (one: string, other: string) => [one, other] },
+  { which: "second", order: (one: string, other: string) => [other, one] },
+])("a final slot of the $which endpoint that none serves holds neither deposits nor payouts", async ({ order }) => {
+  const liar = await startAlteringProxy({ target: solana.url });
+  const fixture = await makeSolanaMerchantFixture(solana, { rpcUrls: order(liar.url, solana.url) });
+  const earlier = await fixture.pay(await fundSolanaBuyer(solana));
+  liar.alter((method, [options], result) => {
+    if (method !== "getEpochInfo" || !isFinal(options)) return result;
+    const { absoluteSlot, blockHeight } = result as { absoluteSlot: number; blockHeight: number };
+    return { ...(result as object), absoluteSlot: absoluteSlot + 1e6, blockHeight: blockHeight + 1e6 };
+  });
+  const pushed = await payUnsolicited(solana, fixture, await fundSolanaBuyer(solana));
+  // Longer than any wait for an endpoint.
+  for (let waited = 0; waited < 120_000; waited += 10_000) {
+    fixture.clock.advance(10_000);
+    // A full pass begins.
+    await solana.knobs.jump(5);
+    await fixture.watch();
+  }
+  await fixture.watchUntilState(pushed, "succeeded");
+  await fixture.watchUntil(() => isCaughtUp(fixture.deps, solana.id));
+  expect(await fixture.settle((await fixture.settlementOf(earlier)).id)).toEqual(["begun"]);
+});
