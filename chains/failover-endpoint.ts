@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Metrics } from "../runtime/metrics.ts";
 import { inSpan, type SpanDescription } from "../runtime/tracing/spans.ts";
 import { openCallBudget } from "./call-budget.ts";
@@ -7,6 +8,9 @@ import { ChainError, type ChainErrorCode } from "./errors.ts";
 
 /** How long a failed endpoint is suspended, in milliseconds. A suspended endpoint is tried last. */
 const SUSPEND_MS = 5_000;
+/** How long an endpoint that did not answer its last request has for an answer that the caller can do without, in milliseconds. */
+const BRIEF_MS = 1_000;
+const LATE = Symbol("late");
 
 /** A request to one endpoint through its client. */
 export type Query<Client, T> = (client: Client) => Promise<T>;
@@ -26,6 +30,11 @@ export type FailoverEndpoint<Client> = {
   request<T>(method: string, query: Query<Client, T>, calls?: number): Promise<T>;
   /** Like `request`, but suspends the endpoint after an error that leads to the next endpoint. */
   requestOrSuspend<T>(method: string, query: Query<Client, T>, calls?: number): Promise<T>;
+  /**
+   * Like `requestOrSuspend`, for an answer that the caller can do without: an endpoint that did not answer its last request has only a
+   * second for this one, so that one that hangs delays little. An answer that comes later ends that.
+   */
+  requestOptional<T>(method: string, query: Query<Client, T>): Promise<T>;
 };
 
 type Entry = { name: string; url: string; callsPerMinute?: number | undefined };
@@ -59,6 +68,7 @@ export function openEndpoint<Client>(
   const tally = openTally();
   let suspendedUntil = 0;
   let waitingUntil = 0;
+  let isFailing = false;
   let isRightChain = false;
   let identifying: Promise<void> | undefined;
 
@@ -84,6 +94,7 @@ export function openEndpoint<Client>(
         () => describeCall(network.chain, name, method),
         () => query(client),
       );
+      isFailing = false;
       const failure = findFailure?.(answer);
       if (failure) tally.failed(failure);
       else tally.answered();
@@ -91,6 +102,7 @@ export function openEndpoint<Client>(
     } catch (cause) {
       const error = options.toError(cause, `${name} of ${network.chain}, ${method}`);
       const isUnreachable = error instanceof ChainError && error.code === "rpc_unreachable";
+      isFailing = isUnreachable;
       if (isUnreachable) tally.failed(error.code);
       else tally.answered();
       outcome = isUnreachable ? "unreachable" : "error";
@@ -120,22 +132,33 @@ export function openEndpoint<Client>(
     }
     return send(method, query, { calls });
   };
+  const suspend = (waitMs?: number): void => {
+    const now = performance.now();
+    waitingUntil = Math.max(waitingUntil, now + (waitMs ?? 0));
+    suspendedUntil = Math.max(suspendedUntil, now + (waitMs ?? SUSPEND_MS));
+  };
+  const requestOrSuspend: FailoverEndpoint<Client>["requestOrSuspend"] = (method, query, calls) =>
+    request(method, query, calls).catch((error: unknown) => {
+      // A budget that is spent for convenience has room for money. An endpoint that returns an error may answer other calls.
+      if (error instanceof ChainError && isFailover(error) && !hasCode(error, "budget_spent") && !isAnswer(error))
+        suspend(error.waitMs);
+      throw error;
+    });
   const endpoint: FailoverEndpoint<Client> = {
     name,
     isSuspended: () => suspendedUntil > performance.now(),
     isWaiting: () => waitingUntil > performance.now(),
     budgetWaitMs: (calls) => budget?.waitMs(readCallPriority(), calls) ?? 0,
     request,
-    requestOrSuspend: (method, query, calls) =>
-      request(method, query, calls).catch((error: unknown) => {
-        // A budget that is spent for convenience has room for money. An endpoint that returns an error may answer other calls.
-        if (error instanceof ChainError && isFailover(error) && !hasCode(error, "budget_spent") && !isAnswer(error)) {
-          const now = performance.now();
-          waitingUntil = Math.max(waitingUntil, now + (error.waitMs ?? 0));
-          suspendedUntil = Math.max(suspendedUntil, now + (error.waitMs ?? SUSPEND_MS));
-        }
-        throw error;
-      }),
+    requestOrSuspend,
+    async requestOptional(method, query) {
+      const answer = requestOrSuspend(method, query);
+      if (!isFailing) return answer;
+      const first = await Promise.race([answer, delay<typeof LATE>(BRIEF_MS, LATE, { ref: false })]);
+      if (first !== LATE) return first;
+      suspend();
+      throw new ChainError("rpc_unreachable", { detail: `${name} of ${network.chain}, ${method}` });
+    },
   };
   return { endpoint, identify, tally };
 }

@@ -38,8 +38,8 @@ export type SolanaRpc = {
    */
   queryTogether(method: string, all: readonly (readonly unknown[])[]): Promise<CallOutcome[]>;
   /**
-   * Sends a request to every endpoint that is not suspended and whose name satisfies `isAsked`, and returns the answers in order.
-   * Never throws.
+   * Sends a request to every endpoint that is not suspended and whose name satisfies `isAsked`, and returns the answers in order. Waits
+   * only briefly for one that did not answer its last request. Never throws.
    */
   queryAvailable<T>(
     method: string,
@@ -119,7 +119,7 @@ export function openEndpoints(
       const results = await Promise.allSettled(
         available.map(async (endpoint) => {
           const { name: by } = endpoint;
-          return { by, answer: await endpoint.requestOrSuspend(method, toQuery(question, by)) };
+          return { by, answer: await endpoint.requestOptional(method, toQuery(question, by)) };
         }),
       );
       return results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));

@@ -666,9 +666,35 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/failover-endpoint.ts",
+    tests: ["test/unit/chains/failing-endpoint.test.ts"],
+    mutations: [
+      {
+        name: "an endpoint that hangs has all its time for each second opinion",
+        find: "if (!isFailing) return answer;",
+        replace: "return answer;",
+      },
+      {
+        name: "an endpoint that hangs is asked for each second opinion",
+        find: "      suspend();\n",
+        replace: "",
+      },
+      {
+        name: "an endpoint that once hung never has all its time again",
+        find: "      isFailing = false;\n",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "chains/solana/solana-rpc.ts",
     tests: ["test/unit/chains/solana/solana-rpc.test.ts"],
     mutations: [
+      {
+        name: "a second endpoint that hangs holds the watcher again and again",
+        find: "endpoint.requestOptional(",
+        replace: "endpoint.requestOrSuspend(",
+      },
       {
         name: "an endpoint's error ends a request although another endpoint may answer",
         find: '!(error.code === "rpc_answer" && TRANSACTION_ERRORS.includes(readCode(error)))',

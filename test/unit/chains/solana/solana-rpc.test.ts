@@ -1,8 +1,10 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { readRent } from "../../../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
 import { listSignatures } from "../../../../chains/solana/transaction-history.ts";
 import { answerEach, openCluster } from "./test-endpoints.ts";
+
+afterEach(() => void vi.useRealTimers());
 
 const signature = "1".repeat(64);
 
@@ -67,4 +69,23 @@ test("the error is reported when every endpoint returns one", async () => {
   );
   await expect(list(chain)).rejects.toMatchObject({ code: "rpc_answer" });
   expect(requests.map(({ length }) => length)).toEqual([1, 1]);
+});
+
+test("an endpoint that hangs delays the answers of the others once, and later only briefly", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  const { chain, requests } = await openCluster(
+    { answer: answerEach(() => ({ result: 7 })) },
+    { answer: () => undefined },
+  );
+  const ask = async () => {
+    const began = Date.now();
+    const answers = await chain.rpc.queryAvailable("getSlot", (_connection, call) => call("getSlot", []));
+    expect(answers).toEqual([{ by: "endpoint-0", answer: 7 }]);
+    return Date.now() - began;
+  };
+  expect(await ask()).toBeGreaterThan(4_000);
+  // The suspension ends.
+  vi.advanceTimersByTime(5_000);
+  expect(await ask()).toBeLessThan(4_000);
+  expect(requests.map(({ length }) => length)).toEqual([2, 2]);
 });

@@ -11,7 +11,8 @@ import { listen } from "../../../support/listen.ts";
 export type Frame = { id: number; method: string; params: unknown[] };
 /** An endpoint's response to a call or a batch; its status is 200 when unset. */
 export type Response = { status?: number; headers?: Record<string, string>; body?: unknown };
-type Answer = (body: Frame | Frame[]) => Response;
+/** Returns undefined for a request that is never answered. */
+type Answer = (body: Frame | Frame[]) => Response | undefined;
 type Endpoint = { answer: Answer; callsPerMinute?: number };
 
 const genesis = "11111111111111111111111111111112xxxxxxxxxxxxxxx";
@@ -31,11 +32,9 @@ export async function openCluster(...endpoints: Endpoint[]) {
         const body = JSON.parse(await text(request)) as Frame | Frame[];
         const isCheck = !Array.isArray(body) && body.method === "getGenesisHash";
         if (!isCheck) requests[index]?.push(body);
-        const {
-          status = 200,
-          headers,
-          body: answered,
-        } = isCheck ? answerEach(() => ({ result: genesis }))(body) : answer(body);
+        const shown = isCheck ? answerEach(() => ({ result: genesis }))(body) : answer(body);
+        if (!shown) return;
+        const { status = 200, headers, body: answered } = shown;
         response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(answered));
       });
       return { name: `endpoint-${index}`, url: await listen(server), callsPerMinute };
