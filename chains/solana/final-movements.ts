@@ -8,10 +8,10 @@ import { readStatuses } from "./signature-statuses.ts";
 import { readSignedPayment, type SignedPayment } from "./signed-payment.ts";
 import {
   askSignatures,
-  askTransaction,
   findTransaction,
   type ListedTransaction,
   listSignatures,
+  readTransactionFromEach,
 } from "./transaction-history.ts";
 import { readMovements } from "./treasury-movements.ts";
 
@@ -117,15 +117,14 @@ async function search(
 async function readOne(chain: SolanaChain, hash: string, agree: "large" | "all"): Promise<FinalTransaction> {
   if (!isSignature(hash)) return { state: "not_found" };
   const { finality } = chain.network;
+  const wanted = { signature: hash, commitment: finality };
+  const read = (shown: VersionedTransactionResponse) => listMovements(chain, hash, shown);
   // The first endpoint can lack what another one has, so that its word alone is no sign of a thief.
-  const shown = await findTransaction(chain, hash, finality);
-  if (!shown) return { state: (await isKnown(chain, hash)) ? "not_final" : "not_found" };
-  const movements = listMovements(chain, hash, shown);
+  const movements = await findTransaction(chain, wanted, read);
+  if (!movements) return { state: (await isKnown(chain, hash)) ? "not_final" : "not_found" };
   if (!needsSecond(chain, movements, agree)) return { state: "final", movements };
-  const all = await chain.rpc.queryAvailable("getTransaction", (connection) =>
-    askTransaction(connection, hash, finality),
-  );
-  const agreeing = all.filter(({ answer }) => answer && isSame(listMovements(chain, hash, answer), movements));
+  const all = await readTransactionFromEach(chain, wanted, read);
+  const agreeing = all.filter(({ answer }) => isSame(answer, movements));
   return agreeing.length >= 2 ? { state: "final", movements } : { state: "not_final" };
 }
 

@@ -141,52 +141,54 @@ export async function findNewestSignature(
   return newest && { signature: newest.signature, slot: newest.slot };
 }
 
-/** Returns a transaction as one endpoint has it, or null. */
-export function askTransaction(
-  connection: Connection,
-  signature: string,
-  commitment: "confirmed" | "finalized",
-): Promise<VersionedTransactionResponse | null> {
-  return connection.getTransaction(signature, { commitment, maxSupportedTransactionVersion: 0 });
-}
+/** A transaction, and how deep it has to be. */
+type Wanted = { signature: string; commitment: "confirmed" | "finalized" };
+/** Reads something from a transaction. Throws ChainError `rpc_answer` for an answer that lacks what is needed. */
+type Read<T> = (shown: VersionedTransactionResponse) => T;
 
-/** Returns a final transaction as each endpoint has it. Leaves out endpoints that do not answer or do not have it. */
-export async function readTransactionFromEach(
+/**
+ * Returns what `read` reads from a transaction as each endpoint has it. Leaves out endpoints that do not answer or do not have
+ * it, and those for whose answers `read` throws ChainError. Never throws.
+ */
+export async function readTransactionFromEach<T>(
   chain: SolanaChain,
-  signature: string,
-): Promise<VersionedTransactionResponse[]> {
-  const answers = await chain.rpc.queryAvailable("getTransaction", (connection) =>
-    askTransaction(connection, signature, "finalized"),
-  );
-  return answers.flatMap(({ answer }) => answer ?? []);
+  wanted: Wanted,
+  read: Read<T>,
+): Promise<{ by: string; answer: T }[]> {
+  const answers = await chain.rpc.queryAvailable("getTransaction", askReading(wanted, read));
+  return answers.flatMap(({ by, answer }) => (answer === undefined ? [] : [{ by, answer }]));
 }
 
-/** Returns a final transaction as `findTransaction` does. Throws ChainError `rpc_behind` if no endpoint that answered has it. */
-export async function readTransaction(chain: SolanaChain, signature: string): Promise<VersionedTransactionResponse> {
-  const found = await findTransaction(chain, signature, "finalized");
-  if (found) return found;
+/** Returns what `findTransaction` reads from a final transaction. Throws ChainError `rpc_behind` if no endpoint that answered has it. */
+export async function readTransaction<T>(chain: SolanaChain, signature: string, read: Read<T>): Promise<T> {
+  const found = await findTransaction(chain, { signature, commitment: "finalized" }, read);
+  if (found !== undefined) return found;
   throw new ChainError("rpc_behind", { detail: `transaction ${signature}` });
 }
 
 /**
- * Returns a transaction from the first endpoint, or from any other one if that endpoint does not have it or returns an error, and
- * undefined if no endpoint that answered has it. Throws ChainError.
+ * Returns what `read` reads from a transaction at the first endpoint, or at any other one if that endpoint does not have it or returns
+ * an error, or `read` throws ChainError `rpc_answer` for its answer. Returns undefined if no endpoint that answered has it. Throws
+ * ChainError.
  */
-export async function findTransaction(
-  chain: SolanaChain,
-  signature: string,
-  commitment: "confirmed" | "finalized",
-): Promise<VersionedTransactionResponse | undefined> {
-  const ask = (connection: Connection) => askTransaction(connection, signature, commitment);
+export async function findTransaction<T>(chain: SolanaChain, wanted: Wanted, read: Read<T>): Promise<T | undefined> {
+  const ask = askReading(wanted, read);
   let refusal: unknown;
   const first = await chain.rpc.ask("getTransaction", ask).catch((error: unknown) => {
     if (!(error instanceof ChainError && error.code === "rpc_answer")) throw error;
     refusal = error;
-    return null;
+    return undefined;
   });
-  if (first) return first;
+  if (first !== undefined) return first;
   const all = await chain.rpc.queryAvailable("getTransaction", ask);
-  const found = all.find(({ answer }) => answer !== null)?.answer;
-  if (!found && refusal !== undefined) throw refusal;
-  return found ?? undefined;
+  const found = all.find(({ answer }) => answer !== undefined)?.answer;
+  if (found === undefined && refusal !== undefined) throw refusal;
+  return found;
+}
+
+function askReading<T>({ signature, commitment }: Wanted, read: Read<T>) {
+  return async (connection: Connection): Promise<T | undefined> => {
+    const shown = await connection.getTransaction(signature, { commitment, maxSupportedTransactionVersion: 0 });
+    return shown ? read(shown) : undefined;
+  };
 }

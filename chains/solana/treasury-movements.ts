@@ -55,7 +55,8 @@ const programsOfTokens: ReadonlySet<string> = new Set(Object.values(tokenProgram
  * Returns the movements of a transaction into and out of the treasury, read from its outer and inner instructions. The
  * token balances before and after are authoritative: if they show a change that the instructions do not explain (a program
  * moved tokens in a way that we cannot read), the function adds one movement per mint with an unknown counterparty. A
- * failed transaction has no movements. Throws ChainError `rpc_answer` for a response without balances.
+ * failed transaction has no movements. Throws ChainError `rpc_answer` for a response without balances, or without the addresses of
+ * its lookup tables.
  */
 export function readMovements(tx: VersionedTransactionResponse, treasury: Treasury): Movement[] {
   const { meta } = tx;
@@ -63,7 +64,9 @@ export function readMovements(tx: VersionedTransactionResponse, treasury: Treasu
     throw new ChainError("rpc_answer", { detail: "a transaction has no token balances" });
   }
   if (meta.err) return [];
-  const { staticAccountKeys } = tx.transaction.message;
+  const { staticAccountKeys, addressTableLookups } = tx.transaction.message;
+  if (addressTableLookups.length > 0 && !meta.loadedAddresses)
+    throw new ChainError("rpc_answer", { detail: "a transaction has no addresses of its lookup tables" });
   const { writable = [], readonly = [] } = meta.loadedAddresses ?? {};
   const addresses = [...staticAccountKeys, ...writable, ...readonly].map((key) => key.toBase58());
   const owners = readOwners(meta.preTokenBalances, meta.postTokenBalances, addresses, treasury);

@@ -71,8 +71,9 @@ export const signerMutations: readonly MutationGroup[] = [
       },
       {
         name: "a deposit that the signer's first endpoint lacks does not exist",
-        find: "await findTransaction(chain, hash, finality)",
-        replace: 'await chain.rpc.ask("getTransaction", (connection) => askTransaction(connection, hash, finality))',
+        find: "await findTransaction(chain, wanted, read)",
+        replace:
+          "(await readTransactionFromEach(chain, wanted, read)).find(({ by }) => by === chain.network.rpc[0]?.name)?.answer",
         tests: ["test/integration/signer/missing-deposits-solana.test.ts"],
       },
     ],

@@ -169,6 +169,11 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/unit/chains/solana/treasury-movements.test.ts"],
     mutations: [
       {
+        name: "an answer without the addresses of lookup tables hides a movement",
+        find: "if (addressTableLookups.length > 0 && !meta.loadedAddresses)",
+        replace: "if (false)",
+      },
+      {
         name: "a deposit from an account that is given to the treasury looks like a payout",
         find: " && owner !== treasury.owner;",
         replace: ";",
@@ -748,13 +753,23 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "one endpoint hides a movement of the treasury",
-        find: "if (first && isExplained(first)) return first;",
-        replace: "if (first) return first;",
+        find: " || isExplained(first)) return first;",
+        replace: " || first) return first;",
       },
       {
         name: "an endpoint decides against others that disagree",
         find: "agreed ?? readings.find(isExplained) ?? alone",
         replace: "agreed ?? readings.find(isExplained) ?? readings[0]",
+      },
+      {
+        name: "nodes without inner instructions make a deposit through a program one without a payer",
+        find: "if (!transaction.meta?.innerInstructions && found",
+        replace: "if (false && found",
+      },
+      {
+        name: "nodes without inner instructions show no transaction",
+        find: " && found.seen.some(({ logIndex }) => isUnexplained(logIndex)))",
+        replace: ")",
       },
       {
         name: "dust costs a call of each endpoint",

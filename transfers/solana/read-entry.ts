@@ -2,7 +2,7 @@ import type { VersionedTransactionResponse } from "@solana/web3.js";
 import { ChainError } from "../../chains/errors.ts";
 import { isSame, listTokenMovements } from "../../chains/solana/final-movements.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
-import { askTransaction, readTransaction } from "../../chains/solana/transaction-history.ts";
+import { readTransaction, readTransactionFromEach } from "../../chains/solana/transaction-history.ts";
 import { isUnexplained } from "../../chains/solana/treasury-movements.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
 import type { HistoryEntry } from "../../db/queries/history-entries.ts";
@@ -19,7 +19,8 @@ export type Found = { seen: TokenMovement[]; forgotten: ForgottenTransaction | u
 /**
  * Reads the transaction of an entry from one endpoint. If that one shows no movement, or a change of the treasury's balance that no
  * instruction explains, an endpoint may hide or falsify money, so each endpoint is asked: what two show counts, otherwise the
- * movements that the instructions of one explain. Throws ChainError while endpoints disagree in another way, and for half a
+ * movements that the instructions of one explain. An answer without inner instructions is none where these would explain the change.
+ * Throws ChainError while endpoints disagree in another way, and for half a
  * minute while only one shows the transaction.
  */
 export async function readEntry(
@@ -27,19 +28,21 @@ export async function readEntry(
   { chain, token }: { chain: SolanaChain; token: SolanaToken },
   { signature, attempts_made: attemptsMade }: HistoryEntry,
 ): Promise<Found> {
-  const read = (transaction: VersionedTransactionResponse): Found => ({
-    seen: listTokenMovements(chain, { hash: signature, token }, transaction),
-    forgotten: readForgottenTransaction(chain, { signature, slot: transaction.slot }, transaction),
-  });
-  const shown = await readTransaction(chain, signature);
-  if (chain.network.rpc.length < REQUIRED_ENDPOINTS) return read(shown);
-  const first = tryRead(() => read(shown));
-  if (first && isExplained(first)) return first;
-  const answers = await chain.rpc.queryAvailable("getTransaction", async (connection) => {
-    const transaction = await askTransaction(connection, signature, "finalized");
-    return transaction && read(transaction);
-  });
-  const readings = answers.flatMap(({ by, answer }) => (answer ? [{ by, ...answer }] : []));
+  const read = (transaction: VersionedTransactionResponse): Found => {
+    const found = {
+      seen: listTokenMovements(chain, { hash: signature, token }, transaction),
+      forgotten: readForgottenTransaction(chain, { signature, slot: transaction.slot }, transaction),
+    };
+    // A node without inner instructions cannot say who moved what, and other ones give the movement another position.
+    if (!transaction.meta?.innerInstructions && found.seen.some(({ logIndex }) => isUnexplained(logIndex)))
+      throw new ChainError("rpc_answer", { detail: `transaction ${signature} has no inner instructions` });
+    return found;
+  };
+  const first = await readTransaction(chain, signature, read);
+  if (chain.network.rpc.length < REQUIRED_ENDPOINTS || isExplained(first)) return first;
+  const readings = (await readTransactionFromEach(chain, { signature, commitment: "finalized" }, read)).map(
+    ({ by, answer }) => ({ by, ...answer }),
+  );
   const isOther = (one: Found) => (other: Found) => !isSame(one.seen, other.seen);
   const agreed = readings.find((one) => readings.length - readings.filter(isOther(one)).length >= REQUIRED_ENDPOINTS);
   const isAlone = readings.length < REQUIRED_ENDPOINTS;
@@ -60,13 +63,3 @@ export async function readEntry(
 /** Returns true if instructions show everything that has moved, and something has. */
 const isExplained = ({ seen }: Found): boolean =>
   seen.length > 0 && !seen.some(({ logIndex }) => isUnexplained(logIndex));
-
-/** Returns undefined for an answer that lacks what is needed to read it. */
-function tryRead(read: () => Found): Found | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof ChainError && error.code === "rpc_answer") return undefined;
-    throw error;
-  }
-}

@@ -49,12 +49,12 @@ export async function readRents(
   for (const { row, status } of final.filter((one) => !one.status.error && mayCreateOrCloseAccounts(one.row.bytes))) {
     const parsed = parseTransaction(row.bytes);
     if ("error" in parsed || !createsOrClosesAccounts(parsed)) continue;
-    const transaction = await readTransaction(chain, row.hash).catch((error: unknown) => {
-      unread.set(row.hash, error);
-      return undefined;
-    });
-    if (!transaction) continue;
-    rents.push(toRent(parsed, transaction.meta, { chain: chain.chain, hash: row.hash, slot: status.slot }));
+    const place = { chain: chain.chain, hash: row.hash, slot: status.slot };
+    const read = ({ meta }: VersionedTransactionResponse) => toRent(parsed, meta, place);
+    await readTransaction(chain, row.hash, read).then(
+      (rent) => rents.push(rent),
+      (error: unknown) => unread.set(row.hash, error),
+    );
   }
   return { rents, unread };
 }

@@ -202,8 +202,9 @@ async function isReadTwice(chain: SolanaChain, { hash, isOurs, token, receiver, 
   if (isOurs) return true;
   const account = findToken(chain, token)?.treasuryAccount ?? "";
   const treasury = { owner: chain.treasury, accounts: new Map([[account, token]]) };
-  const shown = (await readTransactionFromEach(chain, hash)).filter((transaction) =>
+  const wanted = { signature: hash, commitment: "finalized" } as const;
+  const shown = await readTransactionFromEach(chain, wanted, (transaction) =>
     readMovements(transaction, treasury).some((one) => one.receiver === receiver && one.amount === amount),
   );
-  return shown.length >= REQUIRED_ENDPOINTS;
+  return shown.filter(({ answer }) => answer).length >= REQUIRED_ENDPOINTS;
 }

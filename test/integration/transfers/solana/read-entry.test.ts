@@ -24,14 +24,15 @@ const failed = altered(({ meta }) => {
 });
 const withoutBalances = altered(({ meta }) => Object.assign(meta, { preTokenBalances: [], postTokenBalances: [] }));
 const withNullBalances = altered(({ meta }) => Object.assign(meta, { preTokenBalances: null }));
-/** Shows a transfer as made by a program that calls the Token program, such as a multisig. `isRecorded`: with its calls. */
-const byProgram = (isRecorded: boolean) =>
+/** Shows a transfer as made by a program that calls the Token program, such as a multisig: with its calls, without them, or with null. */
+const byProgram = (calls: "recorded" | "hidden" | "unrecorded") =>
   altered(({ transaction, meta }) => {
     const [outer] = transaction.message.instructions;
     if (!outer) return;
     const inner = { ...outer, stackHeight: 2 };
     outer.programIdIndex = 0;
-    meta["innerInstructions"] = isRecorded ? [{ index: 0, instructions: [inner] }] : null;
+    const shown = calls === "recorded" ? [{ index: 0, instructions: [inner] }] : [];
+    meta["innerInstructions"] = calls === "unrecorded" ? null : shown;
   });
 
 /** Makes a deployment with two endpoints that alter what they show. */
@@ -51,7 +52,7 @@ test.each([
   { what: "its error", lie: failed, truth: undefined },
   { what: "no token balances", lie: withoutBalances, truth: undefined },
   { what: "null for its balances", lie: withNullBalances, truth: undefined },
-  { what: "no calls of programs", lie: byProgram(false), truth: byProgram(true) },
+  { what: "no calls of programs", lie: byProgram("hidden"), truth: byProgram("recorded") },
 ])(
   "a deposit for which the first endpoint shows $what is paid by what the second one shows",
   async ({ lie, truth }) => {
@@ -84,11 +85,25 @@ test("a transaction whose movements no endpoint explains is kept while endpoints
 
 test("a movement that no instruction explains is recorded when two endpoints show it", async () => {
   const { some, first, second, observations } = await startFixture();
-  first.alter(byProgram(false));
-  second.alter(byProgram(false));
+  first.alter(byProgram("hidden"));
+  second.alter(byProgram("hidden"));
   await payUnsolicited(solana, some, buyer);
   await some.readHistory();
   expect(await observations()).toMatchObject([{ payer: "", amount: 1_000_000n }]);
+});
+
+test("a deposit through a program waits for an endpoint that records the calls of programs", async () => {
+  const { some, first, second, entries, observations } = await startFixture();
+  first.alter(byProgram("unrecorded"));
+  second.alter(byProgram("unrecorded"));
+  const paymentId = await payUnsolicited(solana, some, buyer);
+  await some.readHistory();
+  expect(await entries()).toMatchObject([{ last_error: expect.stringContaining("no inner instructions") }]);
+  expect(await observations()).toEqual([]);
+  second.alter(byProgram("recorded"));
+  some.clock.advance(60_000);
+  await some.watchUntilState(paymentId, "succeeded");
+  expect(await observations()).toMatchObject([{ payer: buyer.address }]);
 });
 
 test("one endpoint that alone shows a transaction without a movement is believed after half a minute", async () => {
@@ -109,13 +124,13 @@ test("one endpoint that alone shows a transaction without a movement is believed
   expect(await observations()).toEqual([]);
 });
 
-test("dust is read with one call each", async () => {
+test("dust is read with one call each, also at nodes that do not record the calls of programs", async () => {
   const { some, first, second, observations } = await startFixture();
   let reads = 0;
-  const count: Alter = (method, _params, result) => {
-    if (method === "getTransaction") reads += 1;
-    return result;
-  };
+  const count = altered(({ meta }) => {
+    reads += 1;
+    meta["innerInstructions"] = null;
+  });
   first.alter(count);
   second.alter(count);
   await waitFinalized(solana, ...(await sendDust(solana, some.keys.treasury.address, 5)));

@@ -262,6 +262,8 @@ describe("an incoming movement", () => {
     expect(readMovements(landed, treasury)).toEqual([
       { mint, payer: buyer.address, receiver: owner.address, amount: 6n, memo: "looked up", index: 0 },
     ]);
+    delete landed.meta?.loadedAddresses;
+    expect(() => readMovements(landed, treasury)).toThrow(expect.objectContaining({ code: "rpc_answer" }));
   });
 });
 
