@@ -17,6 +17,7 @@ import type { Check } from "../run-checks.ts";
 import { accountChecks } from "./accounts.ts";
 import { commitmentChecks, readSlot } from "./commitments.ts";
 import { historyChecks } from "./history.ts";
+import { innerInstructionChecks } from "./inner-instructions.ts";
 import { mintChecks } from "./mints.ts";
 
 /** Returns the checks of a Solana cluster. */
@@ -31,7 +32,11 @@ export function openSolanaFamily(deps: PreflightDeps, network: SolanaNetwork): F
     },
     readHead,
     ping: (call) => readSlot(call, "confirmed"),
-    listEndpointChecks: (call, head) => [...commitmentChecks(network, call), ...historyChecks(network, call, head)],
+    listEndpointChecks: (call, head) => [
+      ...commitmentChecks(network, call),
+      ...historyChecks(network, call, head),
+      ...innerInstructionChecks(network, call),
+    ],
     listChainChecks(rpc) {
       const chain = openSolanaChain({ ...network, rpc }, createMetrics(new Registry(), "worker"));
       return [...mintChecks(chain), ...accountChecks(chain, deps.networks.deployment)];

@@ -75,6 +75,7 @@ test(
       "log range",
       "Permit2",
       "nonce accounts",
+      "inner instructions",
       "clock",
       "price EUR/USD",
     ])
@@ -423,6 +424,18 @@ test("a machine whose clock is 40 s ahead is an error", async () => {
     [{ chain: "all", check: "clock", status: "error", detail: "s ahead of", remedy: "Run NTP" }],
     { now: () => new Date(Date.now() + 40_000) },
   );
+});
+
+test("an endpoint that records no inner instructions is a warning", async () => {
+  solanaProxy.alter((method, _params, result) => {
+    const { meta } = (result ?? {}) as { meta?: object };
+    return method === "getTransaction" && meta
+      ? { ...(result as object), meta: { ...meta, innerInstructions: null } }
+      : result;
+  });
+  await expectFindings(world.document("solana:"), [
+    { ...at(cluster), check: "inner instructions", status: "warning", detail: "not recorded" },
+  ]);
 });
 
 test("missing token and nonce accounts on Solana are warnings, because the first worker creates them", async () => {
