@@ -124,9 +124,20 @@ function toAccount({ owner, lamports, data }: AccountInfo<Buffer>): Account {
 
 /** Returns the newest slot at the network's finality. */
 export function readHead(chain: SolanaChain): Promise<number> {
-  return chain.rpc.ask("getSlot", async (_connection, call) =>
-    z.number().parse(await call("getSlot", [{ commitment: chain.network.finality }])),
-  );
+  return chain.rpc.ask("getSlot", (_connection, call) => askHead(chain, call));
+}
+
+/** Returns the same slot of each endpoint. Leaves out endpoints that do not answer. Never throws. */
+export async function readHeadFromEach(chain: SolanaChain): Promise<number[]> {
+  const answers = await chain.rpc.queryAvailable("getSlot", (_connection, call) => askHead(chain, call));
+  return answers.map(({ answer }) => answer);
+}
+
+async function askHead({ network }: SolanaChain, call: Call): Promise<number> {
+  return z
+    .int()
+    .nonnegative()
+    .parse(await call("getSlot", [{ commitment: network.finality }]));
 }
 
 export type FinalizedState = { slot: number; height: number };

@@ -534,6 +534,22 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/wait-for-slot.ts",
+    tests: ["test/integration/transfers/solana/slot-pass.test.ts"],
+    mutations: [
+      {
+        name: "a cursor that one answer has moved above the cluster stays there",
+        find: "if (!isBelow(head)) return false;",
+        replace: "if (head >= 0) return false;",
+      },
+      {
+        name: "one endpoint of two lowers a cluster's cursor",
+        find: "Math.min(REQUIRED_ENDPOINTS, chain.network.rpc.length)",
+        replace: "1",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/raise-fees.ts",
     tests: raisedFees,
     mutations: [

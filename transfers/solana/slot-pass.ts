@@ -26,7 +26,7 @@ import { listNewest, listWaiting } from "./replacements.ts";
 import { keepAgreedMovements, lowerUnagreed } from "./second-endpoint.ts";
 import { applyStatuses, isConfirmed, readTrackedTransactions } from "./track-statuses.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
-import { waitForSlot } from "./wait-for-slot.ts";
+import { isCursorTooHigh, waitForSlot } from "./wait-for-slot.ts";
 
 /** A transaction that no endpoint knows is broadcast again after this, milliseconds: the same bytes, until they expire. */
 const REBROADCAST_MS = 2_000;
@@ -86,7 +86,7 @@ export async function runSlotPass(
     await attempt(() => noteReached(deps, chain, { watched, askedAt, final, history }));
     await attempt(() => runFullPass(deps, chain, { final, tracked, handlers }, attempt));
   }
-  if (head > before) {
+  if (head > before || (await isCursorTooHigh(chain, { cursor: before, head }))) {
     watched.cursor = await moveOn(deps, watched, head);
     await attempt(() => relayWaiting(deps, chain, handlers));
   }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { readHead } from "../../chains/solana/cluster-state.ts";
+import { readHead, readHeadFromEach } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { REQUIRED_ENDPOINTS } from "./list-agreement.ts";
 
 /** How long one pass waits for a new slot, milliseconds. */
 const SLOT_WAIT_MS = 1_500;
@@ -8,6 +9,8 @@ const SLOT_WAIT_MS = 1_500;
 const POLLS_PER_SLOT = 8;
 /** A slot that is overdue by this many slots is asked for every `pollMs`: the cluster or its endpoint has stopped. */
 const OVERDUE_SLOTS = 2;
+/** A minute of slots. A cursor that is further above the head was not moved by this cluster. */
+const MAX_AHEAD_SLOTS = 150;
 
 /** The newest slot that this process has seen, and the latest time at which it can have begun (performance.now). */
 export type SeenSlot = { slot: number; beganBy: number };
@@ -39,6 +42,22 @@ export async function waitForSlot(
     waitMs = inFlight ? pollWait(seen, { now, slotMs, pollMs }) : pollMs;
     await delay(waitMs);
   }
+}
+
+/**
+ * Returns true for a cursor that the cluster has not reached, by two endpoints or the only one: an endpoint has answered once for
+ * another cluster. Without this, each pass would wait for a new slot in vain until the cluster reaches the cursor.
+ */
+export async function isCursorTooHigh(
+  chain: SolanaChain,
+  { cursor, head }: { cursor: number; head: number },
+): Promise<boolean> {
+  const isBelow = (slot: number) => slot < cursor - MAX_AHEAD_SLOTS;
+  if (!isBelow(head)) return false;
+  const below = (await readHeadFromEach(chain)).filter(isBelow);
+  if (below.length < Math.min(REQUIRED_ENDPOINTS, chain.network.rpc.length)) return false;
+  seenSlots.delete(chain);
+  return true;
 }
 
 /**

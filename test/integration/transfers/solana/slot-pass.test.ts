@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { listUnsettled } from "../../../../db/queries/solana-transactions.ts";
 import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
 import { applyStatuses, readTrackedTransactions } from "../../../../transfers/solana/track-statuses.ts";
+import { type Alter, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
@@ -134,4 +135,31 @@ test("parts of a slot that are recorded and confirmed at the same time, also by 
   const booked = await db.selectFrom("ledger_group").select("id").where("kind", "=", "payment").execute();
   const observed = await db.selectFrom("observation").select("transfer_id").execute();
   expect([booked.length, observed.length]).toEqual([6, 6]);
+});
+
+test("a cursor that one answer has moved above the cluster is lowered, and not by one endpoint of two", async () => {
+  const [first, second] = [
+    await startAlteringProxy({ target: solana.url }),
+    await startAlteringProxy({ target: solana.url }),
+  ];
+  const fixture = await makeSolanaMerchantFixture(solana, { rpcUrls: [first.url, second.url] });
+  const cursor = async () => {
+    const { number } = await fixture.db.selectFrom("chain_cursor").select("number").executeTakeFirstOrThrow();
+    return Number(number);
+  };
+  const raise: Alter = (method, _params, result) => (method === "getSlot" ? Number(result) + 40_000_000 : result);
+  first.alter(raise);
+  await fixture.watchOnly();
+  expect(await cursor()).toBeGreaterThan(40_000_000);
+  first.alter(undefined);
+  second.alter(raise);
+  await fixture.watchOnly();
+  expect(await cursor()).toBeGreaterThan(40_000_000);
+  second.alter(undefined);
+  await fixture.watchOnly();
+  expect(await cursor()).toBeLessThan(40_000_000);
+  const before = await cursor();
+  await solana.knobs.jump(1);
+  await fixture.watchOnly();
+  expect(await cursor()).toBeGreaterThan(before);
 });
