@@ -509,7 +509,7 @@ export const solanaMutations: readonly MutationGroup[] = [
   },
   {
     file: "transfers/solana/final-states.ts",
-    tests: stuckFinal,
+    tests: ["test/unit/transfers/solana/final-states.test.ts", ...stuckFinal],
     mutations: [
       {
         name: "a final slot of the first endpoint that stands still stops everything final on Solana",
