@@ -708,6 +708,7 @@ create table payout_marker (
   chain text not null,
   address text not null,
   tx_hash text not null,
+  slot bigint not null,
   lamports numeric(78,0) not null,
   created_at timestamp with time zone not null,
   closing_hash text,

@@ -7,10 +7,10 @@ export type Marker = { address: string; lamports: bigint };
 /** Records markers that a final transaction created. Keeps markers that exist. */
 export async function recordMarkers(
   db: Db,
-  args: { chain: string; hash: string; at: Date; markers: readonly Marker[] },
+  args: { chain: string; hash: string; slot: number; at: Date; markers: readonly Marker[] },
 ): Promise<void> {
   if (args.markers.length === 0) return;
-  const place = { chain: args.chain, tx_hash: args.hash, created_at: args.at };
+  const place = { chain: args.chain, tx_hash: args.hash, slot: args.slot, created_at: args.at };
   await db
     .insertInto("payout_marker")
     .values(args.markers.map((marker) => ({ ...place, ...marker })))
@@ -18,8 +18,8 @@ export async function recordMarkers(
     .execute();
 }
 
-/** A marker with the time of its payout. */
-export type ClosableMarker = Marker & { created_at: Date };
+/** A marker with the slot and the time of its payout. */
+export type ClosableMarker = Marker & { slot: number; created_at: Date };
 
 /**
  * Returns markers that were created before a time and that no transaction is closing now, oldest first; those after one of them
@@ -32,7 +32,7 @@ export async function listClosable(
   const { after } = args;
   return db
     .selectFrom("payout_marker as m")
-    .select(["m.address", "m.lamports", "m.created_at"])
+    .select(["m.address", "m.lamports", "m.slot", "m.created_at"])
     .where("m.chain", "=", args.chain)
     .$if(after !== undefined, (query) =>
       query.where(sql<boolean>`(m.created_at, m.address) > (${after?.created_at}::timestamptz, ${after?.address})`),

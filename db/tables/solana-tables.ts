@@ -52,6 +52,8 @@ export type SolanaTables = {
     chain: string;
     address: string;
     tx_hash: string;
+    /** The slot of that transaction. */
+    slot: number;
     lamports: bigint;
     created_at: Date;
     /** The transaction that closes it. */

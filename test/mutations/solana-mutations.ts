@@ -1043,13 +1043,19 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "the treasury tries to close markers of the one before it",
-        find: "accounts.filter((one) => isMarkerOf(one, chain.treasury))",
-        replace: "accounts.filter((one) => one !== undefined)",
+        find: ".find((one) => isMarkerOf(one, chain.treasury))",
+        replace: ".find((one) => one !== undefined)",
       },
       {
         name: "a marker that one of two endpoints does not show is forgotten",
-        find: "isGone: lacking >= required",
-        replace: "isGone: lacking > 0",
+        find: "isGone: lacking.length >= required",
+        replace: "isGone: lacking.length > 0",
+        tests: ["test/integration/transfers/solana/close-markers.test.ts"],
+      },
+      {
+        name: "a marker is forgotten that endpoints did not show before it was made",
+        find: "one.slot >= createdIn && ",
+        replace: "",
         tests: ["test/integration/transfers/solana/close-markers.test.ts"],
       },
     ],

@@ -47,8 +47,7 @@ export async function closeOldMarkers(
   if (!last) return 0;
   const epoch = await findTreasuryEpoch(deps, chain.chain);
   if (epoch === undefined) return 0;
-  const addresses = closable.map(({ address }) => address);
-  const { markers, gone } = await findMarkers(chain, addresses);
+  const { markers, gone } = await findMarkers(chain, closable);
   if (gone.length > 0) await forgetClosed(deps, chain, { ...args, addresses: gone });
   if (markers.length === 0) return 0;
   const [feePayer = ""] = chain.lanes;
@@ -84,17 +83,19 @@ export async function closeOldMarkers(
 }
 
 /**
- * Returns the markers of the treasury that an endpoint shows, and the addresses where two endpoints, or the only one, show none. A
- * marker that is forgotten by mistake keeps its rent for ever, so one endpoint's word does not suffice.
+ * Returns the markers of the treasury that an endpoint shows, and the addresses where two endpoints, or the only one, show none in the
+ * slot of the payout or a later one. A marker that is forgotten by mistake keeps its rent for ever, so one endpoint's word does not
+ * suffice, nor an old state.
  */
-async function findMarkers(chain: SolanaChain, addresses: readonly string[]) {
+async function findMarkers(chain: SolanaChain, closable: readonly ClosableMarker[]) {
+  const addresses = closable.map(({ address }) => address);
   const shown = await readAccountsFromEach(chain, addresses, "finalized");
   const required = Math.min(REQUIRED_ENDPOINTS, chain.network.rpc.length);
-  const found = addresses.map((address, index) => {
-    const accounts = shown.map((one) => one.accounts[index]);
-    const [account, ...others] = accounts.filter((one) => isMarkerOf(one, chain.treasury));
-    const lacking = accounts.length - (account ? 1 + others.length : 0);
-    return { address, account, isGone: lacking >= required };
+  const found = closable.map(({ address, slot: createdIn }, index) => {
+    const answers = shown.map(({ slot, accounts }) => ({ slot, account: accounts[index] }));
+    const account = answers.map((one) => one.account).find((one) => isMarkerOf(one, chain.treasury));
+    const lacking = answers.filter((one) => one.slot >= createdIn && !isMarkerOf(one.account, chain.treasury));
+    return { address, account, isGone: lacking.length >= required };
   });
   return {
     markers: found.flatMap(({ address, account, isGone }) =>

@@ -90,8 +90,8 @@ export async function bookRents(deps: TransferDeps, db: Db, rents: readonly Rent
   await recordCreatedAccounts(db, created);
   const booked: BookedRent[] = [];
   for (const rent of rents.filter(({ lamports }) => lamports !== 0n)) {
-    const { chain, hash, createdMarkers, closedMarkers, lamports } = rent;
-    await recordMarkers(db, { chain, hash, at: created_at, markers: createdMarkers });
+    const { chain, hash, slot, createdMarkers, closedMarkers, lamports } = rent;
+    await recordMarkers(db, { chain, hash, slot, at: created_at, markers: createdMarkers });
     const paid = await deleteClosedMarkers(db, { chain, addresses: closedMarkers });
     booked.push({ ...rent, foreignLamports: closedMarkers.length > 0 ? -lamports - paid : 0n });
   }

@@ -59,6 +59,8 @@ create table payout_marker (
   chain text not null,
   address text not null,
   tx_hash text not null,
+  -- The slot of that transaction.
+  slot bigint not null,
   lamports numeric(78, 0) not null check (lamports > 0),
   created_at timestamptz not null,
   closing_hash text,
