@@ -3,23 +3,11 @@ import type { Gauge } from "prom-client";
 import type { GaugeDeps } from "../payments/maintenance/gauge-deps.ts";
 import { readMoneyStatus } from "../payments/maintenance/money-gauges.ts";
 import { createSystemReads, type SystemReads } from "../payments/maintenance/system-gauges.ts";
-import type { QueueName } from "../queues/catalog.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { withTimeout } from "../runtime/timeout.ts";
 import { readInSequence, SCRAPE_WAIT_MS } from "./read-in-sequence.ts";
 
 type Deps = GaugeDeps & { queues: readonly Queue[]; metrics: Metrics };
-
-/** The queue that serves the rows of a table. */
-const queueOf = {
-  payment: "expire-payment",
-  attempt: "verify-signature",
-  transfer: "relay-transfers",
-  settlement: "settle",
-  refund: "refund",
-  chain_cursor: "watch-chain",
-  webhook_delivery: "deliver-webhook",
-} as const satisfies Record<string, QueueName>;
 
 /** The sums of the ledger are repeated for so many times as long as it took to read them. */
 const MONEY_PACE = 20;
@@ -73,7 +61,7 @@ export function fillGauges(deps: Deps): void {
     },
   );
   fill(metrics.queueOldestSeconds, "overdue", (set, { overdue }) => {
-    for (const { table, seconds } of overdue) set({ queue: queueOf[table] }, seconds);
+    for (const { queue, seconds } of overdue) set({ queue }, seconds);
   });
   fill(metrics.transfers, "transfers", (set, { transfers }) => {
     for (const { chain, state, count } of transfers) set({ chain, state }, count);

@@ -1,16 +1,14 @@
 import { sql } from "kysely";
-import type { Db } from "../tables.ts";
+import type { Db, Verification } from "../tables.ts";
 import { mayBeDue } from "./webhook-endpoints.ts";
 
-/** Tables whose rows may wait for a job. */
-export type OverdueTable =
-  | "payment"
-  | "attempt"
-  | "transfer"
-  | "settlement"
-  | "refund"
-  | "chain_cursor"
-  | "webhook_delivery";
+/** Since when the oldest of the rows has waited that one queue serves, with what decides about the queue; null where no row waits. */
+export type Overdue = { since: Date | null } & (
+  | { table: "payment" | "settlement" | "refund" | "chain_cursor" }
+  | { table: "attempt"; verification: Verification }
+  | { table: "transfer"; chain: string; smart_wallet: boolean }
+  | { table: "webhook_delivery"; slow: boolean }
+);
 
 /** SQL: a queue of settlements `q` waits for its merchant or an operator, and would hide a later payout that waits for the service. */
 const waitsForDecision = sql`(coalesce(q.blocked_by, '') in ('no_destination', 'not_served', 'refund_pending'))`;
@@ -21,7 +19,7 @@ const isUncovered = sql`exists (
     and q.blocked_by = 'balance_short')`;
 
 /**
- * Returns, for each table, since when its oldest row has waited for its job; null where no row waits.
+ * Returns, for each table and each kind of its rows that a queue of its own serves, since when the oldest row has waited for its job.
  *
  * A sweep postpones `due_at`, so the wait is counted from a time that does not move: a payment's deadline, the creation
  * time of the other rows, and the end of the hold of a transfer that failed. A settlement waits from the time when it is
@@ -29,15 +27,18 @@ const isUncovered = sql`exists (
  * until it begins, unless its merchant's balance does not cover it. A push does not count: it waits for its block, not for a job.
  * For a chain this only shows that no sweep has run; `listChainStatuses` has the age of its cursor.
  */
-export async function listOldestOverdue(db: Db, now: Date): Promise<{ table: OverdueTable; since: Date | null }[]> {
+export async function listOldestOverdue(db: Db, now: Date): Promise<Overdue[]> {
   // Longer than the sweep's longest backoff, so every overdue row lies below it in the index.
   const pushed = sql`${now}::timestamptz + interval '2 minutes'`;
-  const { rows } = await sql<{ table: OverdueTable; since: Date | null }>`
-    select 'payment' as table, min(expires_at) as since from payment where due_at <= ${pushed} and expires_at <= ${now}
-    union all select 'attempt', min(a.created_at) from attempt a join payment_option o on o.id = a.option_id
-      where a.due_at <= ${pushed} and a.created_at <= ${now} and o.kind <> 'push'
-    union all select 'transfer', min(greatest(created_at, hold_until)) from transfer
-      where due_at <= ${pushed} and greatest(created_at, hold_until) <= ${now}
+  const { rows } = await sql<Overdue>`
+    select 'payment' as table, min(expires_at) as since,
+      null::text as verification, null::text as chain, null::boolean as smart_wallet, null::boolean as slow
+      from payment where due_at <= ${pushed} and expires_at <= ${now}
+    union all select 'attempt', min(a.created_at), a.verification, null, null, null
+      from attempt a join payment_option o on o.id = a.option_id
+      where a.due_at <= ${pushed} and a.created_at <= ${now} and o.kind <> 'push' group by a.verification
+    union all select 'transfer', min(greatest(created_at, hold_until)), null, chain, smart_wallet, null from transfer
+      where due_at <= ${pushed} and greatest(created_at, hold_until) <= ${now} group by chain, smart_wallet
     union all select 'settlement', least(
       (select min(oldest.at) from payout_queue q
         join merchant m on m.id = q.merchant_id and m.payouts_held_at is null
@@ -50,15 +51,16 @@ export async function listOldestOverdue(db: Db, now: Date): Promise<{ table: Ove
         select from payout_queue q where q.kind = 'settlement' and q.merchant_id = s.merchant_id and q.asset = s.asset
           and (q.blocked_by in ('minimum', 'held') or ${waitsForDecision}))),
       (select min(coalesce(closed_at, created_at)) from settlement
-        where coalesce(closed_at, created_at) <= ${now} and state = 'paying'))
-    union all select 'refund', min(r.created_at) from refund r
+        where coalesce(closed_at, created_at) <= ${now} and state = 'paying')), null, null, null, null
+    union all select 'refund', min(r.created_at), null, null, null, null from refund r
       where r.created_at <= ${now} and r.state = 'due' and not ${isUncovered}
-    union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}
-    union all select 'webhook_delivery', least(min(first.due_at), (select min(at) from webhook_fanout where at <= ${now}))
+    union all select 'chain_cursor', min(due_at), null, null, null, null from chain_cursor where due_at <= ${now}
+    union all select 'webhook_delivery', min(at), null, null, null, false from webhook_fanout where at <= ${now}
+    union all select 'webhook_delivery', min(first.due_at), null, null, null, coalesce(e.slow_until > ${now}, false)
       from webhook_endpoint e cross join (values (0), (1), (2)) p (priority) cross join lateral (
         select due_at from webhook_delivery d
         where d.endpoint_id = e.id and d.priority = p.priority and d.due_at <= ${now} order by due_at limit 1
-      ) first where ${mayBeDue(now)}`.execute(db);
+      ) first where ${mayBeDue(now)} group by 6`.execute(db);
   return rows;
 }
 

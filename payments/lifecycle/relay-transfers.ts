@@ -56,11 +56,12 @@ async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly Transf
 export type ReadyTransfer = { chain: string; transferId: string; isWallet?: boolean; retry?: number };
 
 /** Returns the queue that relays a transfer. */
-export function relayQueueOf(transfer: ReadyTransfer): RelayQueue {
+export function relayQueueOf(transfer: Pick<ReadyTransfer, "chain" | "isWallet">): RelayQueue {
   return queues[senderOf(transfer)];
 }
 
-const senderOf = (transfer: ReadyTransfer): Sender => getChainDriver(transfer.chain).senderOf(transfer);
+const senderOf = (transfer: Pick<ReadyTransfer, "chain" | "isWallet">): Sender =>
+  getChainDriver(transfer.chain).senderOf(transfer);
 
 /**
  * Has transfers relayed by the workers that send on their chains now, and enqueues jobs where a sender has no work: a job

@@ -1,5 +1,10 @@
 import { countWaitingChanges } from "../../db/queries/destination-changes.ts";
-import { findOldestPendingEvent, findOldestUncoveredRefund, listOldestOverdue } from "../../db/queries/gauges.ts";
+import {
+  findOldestPendingEvent,
+  findOldestUncoveredRefund,
+  listOldestOverdue,
+  type Overdue,
+} from "../../db/queries/gauges.ts";
 import {
   countOpenRefunds,
   countUnfinishedPayments,
@@ -7,23 +12,64 @@ import {
   openRefundStates,
 } from "../../db/queries/money-gauges.ts";
 import { countBlockedQueues, obstacles } from "../../db/queries/payout-queue.ts";
+import type { QueueName } from "../../queues/catalog.ts";
 import { refusalReasons } from "../../signer/refusals.ts";
 import { targetMs } from "../lifecycle/payment-target.ts";
+import { relayQueueOf } from "../lifecycle/relay-transfers.ts";
+import { verifyQueueOf } from "../lifecycle/verify-queue.ts";
 import { findOldestUnreportedDestination } from "../merchants/report-destinations.ts";
 import { type GaugeDeps, measureAge } from "./gauge-deps.ts";
+
+/** The queues whose jobs serve due rows. Each is reported, also without a row that waits. */
+const servingQueues = [
+  "expire-payment",
+  "verify-signature",
+  "verify-contract-wallet",
+  "relay-transfers",
+  "relay-contract-wallet",
+  "submit-solana",
+  "settle",
+  "refund",
+  "watch-chain",
+  "deliver-webhook",
+  "deliver-slow-webhook",
+] as const satisfies readonly QueueName[];
+
+/** Returns the queue that serves a row. */
+function queueOf(row: Overdue): (typeof servingQueues)[number] {
+  switch (row.table) {
+    case "payment":
+      return "expire-payment";
+    case "attempt":
+      return verifyQueueOf(row);
+    case "transfer":
+      return relayQueueOf({ chain: row.chain, isWallet: row.smart_wallet });
+    case "settlement":
+      return "settle";
+    case "refund":
+      return "refund";
+    case "chain_cursor":
+      return "watch-chain";
+    case "webhook_delivery":
+      return row.slow ? "deliver-slow-webhook" : "deliver-webhook";
+  }
+}
 
 /** Returns the reads of the gauges of payments, refunds, payouts and what merchants are told. */
 export function createPaymentReads(deps: GaugeDeps) {
   const { db } = deps;
   const now = deps.now();
   return {
-    /** For how many seconds the oldest due row of each table waits. */
-    overdue: async () => ({
-      overdue: (await listOldestOverdue(db, now)).map(({ table, since }) => ({
-        table,
-        seconds: measureAge(now, since),
-      })),
-    }),
+    /** For how many seconds the oldest due row waits that each queue serves. */
+    overdue: async () => {
+      const rows = Map.groupBy(await listOldestOverdue(db, now), queueOf);
+      return {
+        overdue: servingQueues.map((queue) => ({
+          queue,
+          seconds: Math.max(0, ...(rows.get(queue) ?? []).map(({ since }) => measureAge(now, since))),
+        })),
+      };
+    },
     /**
      * The age in seconds of the oldest accepted payment that has not ended, and the number of accepted payments that have not
      * ended within the target of their chain.

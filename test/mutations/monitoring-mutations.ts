@@ -41,6 +41,22 @@ export const monitoringMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/maintenance/payment-gauges.ts",
+    tests: ["test/integration/payments/maintenance/gauges.test.ts"],
+    mutations: [
+      {
+        name: "transfers that wait for the queue of contract wallets count as those of lanes",
+        find: "isWallet: row.smart_wallet })",
+        replace: "isWallet: false })",
+      },
+      {
+        name: "events of slow endpoints count as those of fast ones",
+        find: 'row.slow ? "deliver-slow-webhook" : "deliver-webhook"',
+        replace: '"deliver-webhook"',
+      },
+    ],
+  },
+  {
     file: "db/queries/destination-reports.ts",
     tests: ["test/integration/payments/maintenance/unreported-destinations.test.ts"],
     mutations: [

@@ -218,7 +218,7 @@ test("operators see blocked payouts by merchant, on the payment and in the metri
   expect(system.blocked).toContainEqual({ kind: "settlement", obstacle: "no_destination", count: 1 });
   fixture.clock.advance(3_600_000);
   // It has an alert of its own, and would hide a payout that waits for the service.
-  expect((await readSystemStatus(fixture.deps)).overdue).toContainEqual({ table: "settlement", seconds: 0 });
+  expect((await readSystemStatus(fixture.deps)).overdue).toContainEqual({ queue: "settle", seconds: 0 });
   fixture.clock.advance(-3_600_000);
   expect((await admin("payments", "retry", paymentId)).stdout).toContain("1 settlements due now");
   expect(await queueOf(fixture)).toMatchObject({ blocked_by: null });

@@ -52,13 +52,13 @@ test("a sweep that enqueues a settlement again does not reset its age", async ()
     );
     const deps = { db, chains, now: () => after(seconds), startedAt: after(-60), epoch };
     expect(await takeDueWork(deps, "settlements")).toHaveLength(1);
-    expect((await read(seconds)).overdue).toContainEqual({ table: "settlement", seconds });
+    expect((await read(seconds)).overdue).toContainEqual({ queue: "settle", seconds });
   }
   // A payout that does not arrive (for example to a blocked destination) counts too.
   await execute(url, "update settlement set state = 'paying', due_at = null");
-  expect((await read(3_600)).overdue).toContainEqual({ table: "settlement", seconds: 3_600 });
+  expect((await read(3_600)).overdue).toContainEqual({ queue: "settle", seconds: 3_600 });
   await execute(url, "update settlement set state = 'paid', paid_at = now()");
-  expect((await read(3_600)).overdue).toContainEqual({ table: "settlement", seconds: 0 });
+  expect((await read(3_600)).overdue).toContainEqual({ queue: "settle", seconds: 0 });
 });
 
 /** Stores the obstacle of every queue of a merchant's payouts. */
@@ -81,7 +81,7 @@ test("a payout that waits for its merchant or an operator hides no later one tha
     due("stl_3", "mrch_1", 0, "accumulating"),
     due("stl_4", "mrch_2", 900, "due"),
   );
-  const age = async () => (await read(1_000)).overdue.find(({ table }) => table === "settlement")?.seconds;
+  const age = async () => (await read(1_000)).overdue.find(({ queue }) => queue === "settle")?.seconds;
   expect(await age()).toBe(1_000);
   for (const obstacle of ["no_destination", "not_served", "refund_pending"]) {
     await block("mrch_1", obstacle);
@@ -108,7 +108,7 @@ test("a refund that its merchant's balance does not cover has an age of its own,
   await execute(url, ...refund("rfd_1", "mrch_1", 0), ...refund("rfd_2", "mrch_2", 900));
   const ages = async () => {
     const { overdue, uncoveredRefundSeconds } = await read(1_000);
-    return { overdue: overdue.find(({ table }) => table === "refund")?.seconds, uncovered: uncoveredRefundSeconds };
+    return { overdue: overdue.find(({ queue }) => queue === "refund")?.seconds, uncovered: uncoveredRefundSeconds };
   };
   expect(await ages()).toEqual({ overdue: 1_000, uncovered: 0 });
   await block("mrch_1", "balance_short");
@@ -124,8 +124,8 @@ test("a payment's age is counted from its deadline", async () => {
       values ('pay_1', 'acc_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', '${start.toISOString()}',
         '${start.toISOString()}', '${after(300).toISOString()}', '${after(300).toISOString()}')`,
   );
-  expect((await read(299)).overdue).toContainEqual({ table: "payment", seconds: 0 });
-  expect((await read(310)).overdue).toContainEqual({ table: "payment", seconds: 10 });
+  expect((await read(299)).overdue).toContainEqual({ queue: "expire-payment", seconds: 0 });
+  expect((await read(310)).overdue).toContainEqual({ queue: "expire-payment", seconds: 10 });
 });
 
 test("a confirm's age is counted from its acceptance, and a push that waits for its block has no age", async () => {
@@ -134,11 +134,11 @@ test("a confirm's age is counted from its acceptance, and a push that waits for 
       values ('${id}', 'pay_1', '${option}', 'eip155:1', 'mrch_1', '\\x${id}', '[]', 'waiting', '${start.toISOString()}', '${after(2).toISOString()}')`;
   await insertOptionRow(db, "pay_1", "push");
   await execute(url, attempt("0a", "opt_pay_1"));
-  expect((await read(60)).overdue).toContainEqual({ table: "attempt", seconds: 0 });
+  expect((await read(60)).overdue).toContainEqual({ queue: "verify-signature", seconds: 0 });
   await execute(url, "delete from attempt", "delete from payment_option where payment_id = 'pay_1'");
   await insertOptionRow(db, "pay_1", "eip3009");
   await execute(url, attempt("0a", "opt_pay_1"));
-  expect((await read(60)).overdue).toContainEqual({ table: "attempt", seconds: 60 });
+  expect((await read(60)).overdue).toContainEqual({ queue: "verify-signature", seconds: 60 });
 });
 
 /** The moves by which a transaction reaches a state. */
@@ -260,4 +260,42 @@ test("changes that were written without the service count for a day", async () =
   );
   expect((await read(60)).loginEntries).toBe(1);
   expect((await read(86_400)).loginEntries).toBe(0);
+});
+
+test("work has its age in the queue that serves it, and in no other queue of its table", async () => {
+  const ages = async () => {
+    const { overdue } = await read(60);
+    return Object.fromEntries(
+      overdue.filter(({ seconds }) => seconds > 0).map(({ queue, seconds }) => [queue, seconds]),
+    );
+  };
+  const others = await ages();
+  const { "verify-signature": _, ...unconfirmed } = others;
+  await execute(url, "update attempt set verification = 'wallet'");
+  expect(await ages()).toEqual({ ...unconfirmed, "verify-contract-wallet": 60 });
+  await execute(url, "delete from attempt");
+
+  const merchant = { accountId: "acc_1", merchantId: "mrch_1" };
+  const ready = (asset: string) => insertTransferRow(db, merchant, { asset, due_at: after(2) }, start);
+  const { id: ofSolana } = await ready("solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1/token:mint");
+  expect(await ages()).toEqual({ ...unconfirmed, "submit-solana": 60 });
+  const { id: ofWallet } = await ready(`${here}/erc20:0x00`);
+  await execute(url, `update transfer set smart_wallet = true where id = '${ofWallet}'`);
+  expect(await ages()).toEqual({ ...unconfirmed, "submit-solana": 60, "relay-contract-wallet": 60 });
+  const { id: ofKey } = await ready(`${here}/erc20:0x00`);
+  expect(await ages()).toMatchObject({ "submit-solana": 60, "relay-contract-wallet": 60, "relay-transfers": 60 });
+  await execute(
+    url,
+    `update transfer set state = 'ended', due_at = null where id in ('${ofSolana}', '${ofWallet}', '${ofKey}')`,
+    `insert into webhook_event (id, account_id, mode, type, payment_id, at)
+      values ('evt_1', 'acc_1', 'live', 'payment.expired', 'pay_1', '${start.toISOString()}')`,
+    `insert into webhook_endpoint (id, account_id, mode, url, by_operator, key_id, secret, slow_until, created_at)
+      values ('whe_1', 'acc_1', 'live', 'https://shop.example.test', false, 'k', '', '${after(120).toISOString()}', now())`,
+    `insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
+      values ('evt_1', 'whe_1', 1, '${start.toISOString()}', '${start.toISOString()}')`,
+  );
+  expect(await ages()).toEqual({ ...unconfirmed, "deliver-slow-webhook": 60 });
+  await execute(url, "update webhook_endpoint set slow_until = null");
+  expect(await ages()).toEqual({ ...unconfirmed, "deliver-webhook": 60 });
+  await execute(url, "update webhook_delivery set state = 'delivered', due_at = null");
 });

@@ -163,7 +163,7 @@ test("a held merchant is not paid, keeps its balance and does not delay other me
   expect(await transfersTo(chain, other.destination)).toHaveLength(1);
   fixture.clock.advance(7_200_000);
   // The operator holds it on purpose, so it must not raise an alert.
-  expect((await readSystemStatus(fixture.deps)).overdue.find(({ table }) => table === "settlement")?.seconds).toBe(0);
+  expect((await readSystemStatus(fixture.deps)).overdue.find(({ queue }) => queue === "settle")?.seconds).toBe(0);
   fixture.clock.advance(-7_200_000);
   unwrap(await holdPayouts(fixture.deps, { actor: testActor, ...owner, hold: false }));
   expect(await fixture.settle(ids[0] ?? "")).toEqual(["begun"]);

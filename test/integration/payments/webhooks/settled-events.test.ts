@@ -164,5 +164,5 @@ test("the oldest undelivered event is as old as the payout, even while the event
   fixture.clock.advance(90_000);
   const { oldestEventSeconds, overdue } = await readSystemStatus(fixture.deps);
   expect(oldestEventSeconds).toBeGreaterThanOrEqual(90);
-  expect(overdue.find(({ table }) => table === "webhook_delivery")?.seconds).toBeGreaterThanOrEqual(90);
+  expect(overdue.find(({ queue }) => queue === "deliver-webhook")?.seconds).toBeGreaterThanOrEqual(90);
 });
