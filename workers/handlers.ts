@@ -14,7 +14,7 @@ import { hasUnreportedDestinations, reportDestinations } from "../payments/merch
 import { runOperatorRequests } from "../payments/operators/run-requests.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
 import { moveExcess } from "../payments/payouts/move-excess.ts";
-import { type DeliveryDeps, deliverDue } from "../payments/webhooks/deliver-events.ts";
+import { type DeliveryDeps, deliverDue, initializeDeliveries } from "../payments/webhooks/deliver-events.ts";
 import type { JobData } from "../queues/catalog.ts";
 import type { Handlers, JobResult } from "../queues/consume.ts";
 import { runEach } from "../runtime/run-each.ts";
@@ -70,6 +70,7 @@ const rerun: JobResult = { rerunInMs: 0 };
 
 /** Creates one handler for each queue of the catalog. Each handler calls one step of another module. */
 export function createHandlers(deps: WorkerDeps): Handlers {
+  initializeDeliveries(deps);
   const watch = createWatch(deps);
   const history = createHistoryReader(deps);
   const verify = createVerify(deps);

@@ -11,6 +11,7 @@ import {
 import { type EndpointRow, leaseEndpoint, noteSlow, releaseEndpoint } from "../../db/queries/webhook-endpoints.ts";
 import { cleanText } from "../../runtime/clean-text.ts";
 import type { Decrypt } from "../../runtime/encryption.ts";
+import { memberNames } from "../../runtime/member-names.ts";
 import { scrubText } from "../../runtime/redaction.ts";
 import type { SafeFetchError, SafeFetchResult } from "../../runtime/safe-fetch.ts";
 import { inSharedSpan, type SpanDescription, setSpanAttributes } from "../../runtime/tracing/spans.ts";
@@ -218,6 +219,7 @@ function putOff(deps: PaymentDeps, event: DueEvent, error: unknown): DeliveryAtt
     { event: id, type, ...subjectOf(event), attemptsMade: attemptsMade + 1, err: error },
     "webhook event cannot be sent",
   );
+  deps.metrics.webhookDeliveries.inc({ outcome: "internal" });
   const at = deps.now();
   const dueAt = nextAttempt(attemptsMade + 1, at) ?? null;
   const state = dueAt ? "pending" : "given_up";
@@ -283,6 +285,12 @@ const errorTexts = {
   unreachable: "unreachable",
   unusable: "unusable answer",
 } as const satisfies Record<SafeFetchError, string>;
+
+/** Sets the count of each outcome to 0. A series that begins with its first count would show no increase to the alert. */
+export function initializeDeliveries({ metrics }: Pick<PaymentDeps, "metrics">): void {
+  for (const outcome of ["delivered", "refused", "internal", ...memberNames(errorTexts)])
+    metrics.webhookDeliveries.inc({ outcome }, 0);
+}
 
 /** Returns the headers of a request without its signature, under the names of Standard Webhooks and of Svix. */
 export function toHeaders(id: string, at: Date): Record<string, string> {

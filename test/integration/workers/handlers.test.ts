@@ -24,6 +24,19 @@ const aborted = AbortSignal.abort();
 const run = <N extends keyof typeof handlers>(name: N, data: JobData<N>) =>
   (handlers[name] as (data: JobData<N>, signal: AbortSignal) => Promise<unknown>)(data, aborted);
 
+test("deliveries of every outcome are 0 before the first one", async () => {
+  const { values } = await fixture.deps.metrics.webhookDeliveries.get();
+  expect(Object.fromEntries(values.map(({ labels, value }) => [labels.outcome, value]))).toEqual({
+    delivered: 0,
+    refused: 0,
+    internal: 0,
+    unreachable: 0,
+    timeout: 0,
+    private_address: 0,
+    unusable: 0,
+  });
+});
+
 /** Returns all rows that a repeated job must not change. */
 const readAllRows = async () => {
   const tables = ["payment", "attempt", "transfer", "transaction", "settlement", "ledger_entry", "merchant_balance"];

@@ -71,6 +71,8 @@ test("a webhook event that fails with an internal error is retried later, and th
   expect(endpoint.arrivals).toHaveLength(2);
   const failed = (await deliveries()).filter(({ payment_id }) => payment_id === poison);
   expect(failed).toMatchObject([{ state: "pending", attempts_made: 1, last_outcome: "internal error" }]);
+  const { values } = await fixture.deps.metrics.webhookDeliveries.get();
+  expect(values).toContainEqual({ labels: { outcome: "internal" }, value: 1 });
 });
 
 test("a buyer's Solana transaction that cannot be signed is held, and other payments and payouts are sent", async () => {
