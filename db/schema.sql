@@ -201,6 +201,7 @@ create table chain_cursor (
   number bigint not null,
   block_id text not null,
   final_number bigint not null,
+  created_at timestamp with time zone not null default now(),
   reached_head_at timestamp with time zone,
   chain_time timestamp with time zone,
   assets text[] not null default '{}'::text[],

@@ -127,8 +127,8 @@ export type ChainStatus = {
   cursor: number;
   /** The height up to which everything is final and booked. */
   final: number;
-  /** When a watcher last reached the head; before the first time, the time of the block at which it began. */
-  reached_head_at: Date | null;
+  /** When a watcher last reached the head; before the first time, when its cursor was created. */
+  reached_head_at: Date;
   /** The base fee of the newest block that was read, wei per gas. */
   base_fee: bigint | null;
   /** True while a transfer is ready to be relayed. */
@@ -139,12 +139,12 @@ export type ChainStatus = {
 export async function listChainStatuses(db: Db, now: Date): Promise<ChainStatus[]> {
   const { rows } = await sql<ChainStatus>`
     select cursor.chain, cursor.number as cursor, cursor.final_number as final,
-      coalesce(cursor.reached_head_at, newest.at) as reached_head_at,
+      coalesce(cursor.reached_head_at, cursor.created_at) as reached_head_at,
       newest.base_fee,
       exists (select from transfer t where t.chain = cursor.chain and t.state = 'ready'
         and (t.hold_until is null or t.hold_until <= ${now})) as waiting
     from chain_cursor cursor left join lateral (
-      select base_fee, at from chain_block b where b.chain = cursor.chain order by number desc limit 1
+      select base_fee from chain_block b where b.chain = cursor.chain order by number desc limit 1
     ) newest on true
     order by cursor.chain`.execute(db);
   return rows;

@@ -71,11 +71,8 @@ export async function listUnfinishedWork(
       union all
       (select 'chain', c.chain, null,
           case when c.lease_until > ${now} then 'watcher is behind the head' else 'has no watcher' end,
-          coalesce(c.reached_head_at, newest.at), null
-        from chain_cursor c left join lateral (
-          select at from chain_block b where b.chain = c.chain order by number desc limit 1
-        ) newest on true
-        where coalesce(c.reached_head_at, newest.at) <= ${before})
+          coalesce(c.reached_head_at, c.created_at), null
+        from chain_cursor c where coalesce(c.reached_head_at, c.created_at) <= ${before})
     ) found order by since`.execute(db);
   return rows;
 }

@@ -7,6 +7,7 @@ export type ChainTables = {
     number: number;
     block_id: string;
     final_number: number;
+    created_at: Generated<Date>;
     reached_head_at: Date | null;
     /** The chain's own time up to which everything has been read: of the cursor's block, on Solana of a final slot. */
     chain_time: Optional<Date>;

@@ -38,6 +38,11 @@ export const monitoringMutations: readonly MutationGroup[] = [
         find: "and q.blocked_by = 'balance_short')`;",
         replace: "and false)`;",
       },
+      {
+        name: "a chain that no worker has read since it was added is not behind",
+        find: "coalesce(cursor.reached_head_at, cursor.created_at) as reached_head_at,",
+        replace: "coalesce(cursor.reached_head_at, now()) as reached_head_at,",
+      },
     ],
   },
   {

@@ -39,6 +39,7 @@ create table chain_cursor (
   number bigint not null,
   block_id text not null,
   final_number bigint not null,
+  created_at timestamptz not null default now(),
   reached_head_at timestamptz,
   chain_time timestamptz,
   -- The assets of which everything up to the cursor has been read.

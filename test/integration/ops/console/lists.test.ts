@@ -74,11 +74,18 @@ test("overdue accumulating payouts, webhooks that wait, failing endpoints and ch
     .insertInto("chain_cursor")
     .values({ ...cursor, chain: "eip155:99", lease_until: null, owner: null, reached_head_at: ago(0), due_at: null })
     .execute();
+  // As Solana's cursor, which no block comes with.
+  const unread = { ...cursor, chain: "eip155:96", lease_until: null, owner: null, reached_head_at: null, due_at: null };
+  await db
+    .insertInto("chain_cursor")
+    .values({ ...unread, created_at: ago(30) })
+    .execute();
   const rows = (await pageOf("unfinished?minutes=10")).split("<tr>");
   const rowOf = (text: string) => rows.find((row) => row.includes(text)) ?? "";
   expect(rowOf(settlement)).toContain("accumulating");
   expect(rowOf(waits)).toMatch(/wait past their retry.*503/s);
   expect(rowOf(failing)).toContain("endpoint is disabled");
+  expect(rowOf("eip155:96")).toContain("has no watcher");
   expect(rowOf("eip155:97")).toContain("has no watcher");
   expect(rowOf("eip155:98")).toContain("watcher is behind the head");
   expect(rowOf("eip155:99")).toBe("");

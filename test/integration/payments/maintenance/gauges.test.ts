@@ -179,12 +179,11 @@ test("a nonce's age is counted from its first transaction, whatever its replacem
   ]);
 });
 
-test("a chain's lag is counted from the last time it reached the head or from its first block, and a removed chain is not reported", async () => {
+test("a chain's lag is counted from the last time it reached the head or from its start, and a removed chain is not reported", async () => {
   await execute(
     url,
     `insert into chain_cursor (chain, number, block_id, final_number) values ('eip155:1', 1, '', 1)`,
-    "update chain_cursor set reached_head_at = null",
-    `insert into chain_block values ('${here}', 5, '0x05', '0x04', 10, '${after(-20).toISOString()}')`,
+    `update chain_cursor set reached_head_at = null, created_at = '${after(-20).toISOString()}'`,
   );
   const finality = { finalLagSeconds: 0, finalitySeconds: 1 };
   expect((await read(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 20, ...finality }]);
