@@ -55,14 +55,17 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
   addAction(
     keys
       .command("rotate <key>")
-      .description("replace a key's secret, which is shown only once; the former one works for one more day")
+      .description(
+        "replace a key's secret, which is shown only once; the former one works for one more day; refused while it does",
+      )
       .option("--until <time>", "until when the former secret works, at most 30 days", time)
-      .option("--now", "end the former secret at once"),
+      .option("--now", "end every former secret at once"),
     async (context, [id = ""], { until, now }) => {
       if (until !== undefined && now !== undefined) throw new UsageError("--until and --now exclude each other");
       const wanted = until === undefined ? undefined : new Date(until);
       const previousUntil = now === undefined ? wanted : context.now();
-      const rotated = await rotateApiKey(context, { actor: await context.actor(), id, previousUntil });
+      const keepsFormer = now === undefined;
+      const rotated = await rotateApiKey(context, { actor: await context.actor(), id, previousUntil, keepsFormer });
       const { apiKey, key } = unwrap(rotated);
       return { value: { keyId: apiKey.id, apiKey: key, formerWorksUntil: apiKey.previousUntil } };
     },

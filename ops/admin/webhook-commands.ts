@@ -59,13 +59,14 @@ function addEndpointCommands(webhooks: Command, addAction: AddAction): void {
     },
   );
   addAction(
-    ofEndpoint("rotate", "create a new secret, which is shown only once; the old one signs for one more day").option(
-      "--now",
-      "for a secret that has leaked: the old one stops signing at once",
-    ),
+    ofEndpoint(
+      "rotate",
+      "create a new secret, which is shown only once; the old one signs for one more day; refused while it does",
+    ).option("--now", "for a secret that has leaked: every old one stops signing at once"),
     async (context, [endpointId = ""], options) => {
       const deps = { ...context, encryptWebhookSecret: context.encryptTo("webhooks").encrypt };
-      const args = { endpointId, actor: await context.actor(), now: options["now"] !== undefined };
+      const now = options["now"] !== undefined;
+      const args = { endpointId, actor: await context.actor(), now, keepsFormer: !now };
       return { value: unwrap(await rotateSecret(deps, args)) };
     },
   );

@@ -16,6 +16,7 @@ import { newId } from "../ids.ts";
 import { type ApiKeyView, toApiKeyView } from "./api-key-views.ts";
 import { hashKey } from "./callers.ts";
 import { type KeyManager, noSuchKey, toReach } from "./find-api-keys.ts";
+import { refuseToEndFormer } from "./former-secrets.ts";
 import { findExcess, readLimits, type WantedLimits } from "./key-limits.ts";
 
 /** How long the former secret works after a rotation unless the call says otherwise, milliseconds. */
@@ -75,12 +76,13 @@ export async function createApiKey(
 
 /**
  * Gives a key a new secret. The former secret works until `previousUntil`, by default for 24 hours, and not at all from
- * now on when that time has come; a secret before it stops at once. Refuses with `api_key_not_found`, with
- * `invalid_state` for a key that is revoked or expired, and with `params_validation` for an overlap over 30 days.
+ * now on when that time has come; a secret before it stops at once, which `keepsFormer` refuses while it works. Refuses with
+ * `api_key_not_found`, with `invalid_state` for a key that is revoked or expired, and with `params_validation` for an overlap over
+ * 30 days.
  */
 export async function rotateApiKey(
   deps: Deps,
-  args: KeyManager & { id: string; previousUntil?: Date | undefined },
+  args: KeyManager & { id: string; previousUntil?: Date | undefined; keepsFormer?: boolean },
 ): Promise<Result<IssuedKey>> {
   const at = deps.now();
   const previousUntil = args.previousUntil ?? new Date(at.getTime() + OVERLAP_MS);
@@ -92,6 +94,8 @@ export async function rotateApiKey(
     if (!before) return noSuchKey(args.id);
     if (before.revoked_at) return refuse("invalid_state", "the key is revoked");
     if (before.expires_at && before.expires_at <= at) return refuse("invalid_state", "the key has expired");
+    const ended = args.keepsFormer ? refuseToEndFormer(before.previous_until, at) : undefined;
+    if (ended) return ended;
     const key = makeKeyText(before.mode);
     const row = await updateApiKey(db, before.id, {
       ...secretColumns(key),

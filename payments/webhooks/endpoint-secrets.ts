@@ -3,6 +3,7 @@ import { type EndpointRow, updateEndpoint } from "../../db/queries/webhook-endpo
 import type { Db } from "../../db/tables.ts";
 import type { Encrypt } from "../../runtime/encryption.ts";
 import { done, type Result } from "../error-codes.ts";
+import { refuseToEndFormer } from "../merchants/former-secrets.ts";
 import { changeLocked, type EndpointChange, type EndpointDeps, refuseFlood } from "./lock-endpoint.ts";
 
 /** Time for which the previous secret keeps signing beside the new one, milliseconds (wire contract, part 10). */
@@ -15,17 +16,19 @@ export type SecretDeps = EndpointDeps & { encryptWebhookSecret: Encrypt };
 
 /**
  * Rotates the secret of an endpoint. The previous secret keeps signing beside the new one for 24 hours; an older one
- * stops at once. With `now`, for a secret that has leaked, the previous one stops at once too: at the latest when a worker
+ * stops at once, which `keepsFormer` refuses while it signs. With `now`, for a secret that has leaked, the previous one stops at once too: at the latest when a worker
  * that is delivering renews its lease. Refuses like `changeLocked`, and an API key with `rate_limited` after 300 changes of the
  * account's endpoints in a day.
  */
 export async function rotateSecret(
   deps: SecretDeps,
-  args: EndpointChange & { now?: boolean | undefined },
+  args: EndpointChange & { now?: boolean | undefined; keepsFormer?: boolean },
 ): Promise<Result<{ secret: string }>> {
   return changeLocked(deps, args, async (db, row) => {
     const refusal = await refuseFlood({ ...deps, db }, row, { actor: args.actor, what: "change" });
     if (refusal) return refusal;
+    const ended = args.keepsFormer ? refuseToEndFormer(row.previous_until, deps.now()) : undefined;
+    if (ended) return ended;
     const secret = await replaceSecret({ ...deps, db }, row, { now: args.now });
     const audit = { action: "webhook_endpoint.secret_rotated", before: null, after: null };
     return done({ value: { secret }, audit, event: { type: "webhook_endpoint.updated", reason: null } });

@@ -169,6 +169,12 @@ export const keyMutations: readonly MutationGroup[] = [
         replace: "const before",
       },
       {
+        name: "a second operator's rotation ends the secret that is deployed",
+        find: "args.keepsFormer ? refuseToEndFormer(before.previous_until, at) : undefined",
+        replace: "undefined as ReturnType<typeof refuseToEndFormer>",
+        tests: ["test/integration/ops/admin/key-commands.test.ts"],
+      },
+      {
         name: "a revoked key can be rotated",
         find: 'if (before.revoked_at) return refuse("invalid_state", "the key is revoked");',
         replace: "",

@@ -107,6 +107,12 @@ export const secretMutations: readonly MutationGroup[] = [
         find: "options.now ? noPreviousSecret : previous",
         replace: "previous",
       },
+      {
+        name: "a second operator's rotation ends the webhook secret that is deployed",
+        find: "args.keepsFormer ? refuseToEndFormer(row.previous_until, deps.now()) : undefined",
+        replace: "undefined as ReturnType<typeof refuseToEndFormer>",
+        tests: ["test/integration/ops/admin/admin-commands.test.ts"],
+      },
     ],
   },
   {

@@ -183,6 +183,10 @@ test("an operator registers, shows, rotates and deletes a webhook endpoint, and 
   const { secret: second } = await json("webhooks", "rotate", id);
   expect(second).not.toBe(secret);
   expect(await json("webhooks", "show", id)).toMatchObject({ previousUntil: expect.any(String) });
+  expect(await admin("webhooks", "rotate", id)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^the secret before the last rotation works until .+; use --now/),
+  });
   expect((await json("webhooks", "rotate", "--now", id))["secret"]).not.toBe(second);
   expect(await json("webhooks", "show", id)).toMatchObject({ previousUntil: null });
   const change = ["webhooks", "change", id, "--types", "payment.created,payment.succeeded", "--payload", "thin"];

@@ -59,13 +59,26 @@ test("an operator limits a key to merchants, addresses and a time, and sees the 
 
 test("an operator rotates a key with an overlap, until a time, or ends the former secret at once", async () => {
   const { keyId, apiKey: first } = await json("api-keys", "new", ...owner, "--scopes", "refunds");
-  const { apiKey: second } = await json("api-keys", "rotate", keyId);
-  expect([await works(first), await works(second)]).toEqual([true, true]);
   const until = new Date(Date.now() + 60_000).toISOString();
-  expect(await json<object>("api-keys", "rotate", keyId, "--until", until)).toMatchObject({ formerWorksUntil: until });
-  expect([await works(first), await works(second)]).toEqual([false, true]);
+  const { apiKey: second, ...rotated } = await json("api-keys", "rotate", keyId, "--until", until);
+  expect(rotated).toMatchObject({ formerWorksUntil: until });
+  expect([await works(first), await works(second)]).toEqual([true, true]);
   const { apiKey: last } = await json("api-keys", "rotate", keyId, "--now");
-  expect([await works(second), await works(last)]).toEqual([false, true]);
+  expect([await works(first), await works(second), await works(last)]).toEqual([false, false, true]);
+  const { apiKey: afterLast } = await json("api-keys", "rotate", keyId);
+  expect([await works(last), await works(afterLast)]).toEqual([true, true]);
+});
+
+test("a second operator's rotation is refused while the secret that is deployed works", async () => {
+  const { keyId, apiKey: deployed } = await json("api-keys", "new", ...owner, "--scopes", "refunds");
+  const { apiKey: newest } = await json("api-keys", "rotate", keyId);
+  const until = new Date(Date.now() + 3_600_000).toISOString();
+  for (const options of [[], ["--until", until]]) {
+    const second = await admin("api-keys", "rotate", keyId, ...options);
+    expect(second).toMatchObject({ code: 1, stdout: "" });
+    expect(second.stderr).toMatch(/the secret before the last rotation works until .+; use --now/);
+  }
+  expect([await works(deployed), await works(newest)]).toEqual([true, true]);
 });
 
 test("a key that is typed in place of its id is refused and appears in no output", async () => {
