@@ -7,7 +7,8 @@ import { type Outcome, runChecks, runRepair } from "./run-steps.ts";
 import type { RunbookCase } from "./runbook-case.ts";
 import type { TestBed } from "./test-bed.ts";
 
-type Rules = { groups: { rules: { alert?: string; expr: string }[] }[] };
+type Alert = { alert?: string; expr: string; for?: string };
+type Rules = { groups: { rules: Alert[] }[] };
 
 /** What following a runbook has shown. */
 export type Followed = {
@@ -22,11 +23,13 @@ export type Followed = {
 
 const ALERT_WITHIN_MS = 180_000;
 const END_WITHIN_MS = 120_000;
+/** Longest wait for an alert after its `for` has passed, milliseconds. */
+const FIRES_WITHIN_MS = 30_000;
 /** How often the expression has to be false, once a second, before it counts: a restarted process has no series for a moment. */
 const FALSE_IN_ROW = 8;
 
 const rules = parse(readFileSync(new URL("../../ops/prometheus/alerts.yml", import.meta.url), "utf8")) as Rules;
-const exprs = new Map(rules.groups.flatMap((group) => group.rules).map(({ alert, expr }) => [alert, expr]));
+const alerts = new Map(rules.groups.flatMap((group) => group.rules).map((rule) => [rule.alert, rule]));
 const runbooks = new Map(readRunbooks().map((one) => [one.name, one]));
 
 /** Injects a fault, waits for its alert, runs the runbook's steps, ends the fault, and waits for the end of the alert. */
@@ -35,10 +38,11 @@ export async function followRunbook(
   followed: RunbookCase,
   print: (line: string) => void,
 ): Promise<Followed> {
-  const expr = exprs.get(followed.alert);
+  const alert = alerts.get(followed.alert);
   const runbook = runbooks.get(followed.runbook);
-  if (expr === undefined || !runbook?.text.includes(`\`${followed.alert}\``))
+  if (!alert || !runbook?.text.includes(`\`${followed.alert}\``))
     throw new Error(`there is no alert ${followed.alert} with the runbook ${followed.runbook}`);
+  const { expr } = alert;
   const problems: string[] = [];
   const note = ({ step, output, failed }: Outcome) => {
     print(`  > ${step}\n${output.slice(0, 1_500).replaceAll(/^/gm, "    ")}`);
@@ -50,6 +54,8 @@ export async function followRunbook(
     const trueAfter = await waitFor(() => isTrue(bed.prometheus, expr), followed.withinMs ?? ALERT_WITHIN_MS);
     if (trueAfter === undefined) problems.push(`${followed.alert} never became true`);
     print(`  ${followed.alert} is ${trueAfter === undefined ? "NOT true" : `true after ${trueAfter} s`}`);
+    if (trueAfter !== undefined && !(await fires(bed.prometheus, alert)))
+      problems.push(`${followed.alert} was true and did not fire`);
     const checks = await runChecks(bed, runbook);
     for (const outcome of checks) note(outcome);
     if (followed.shows && !checks.some(({ output }) => followed.shows?.test(output)))
@@ -67,6 +73,18 @@ export async function followRunbook(
     await injected.end?.();
     await injected.cleanUp?.();
   }
+}
+
+/**
+ * Waits until an alert fires whose `for` is at most three minutes, as another rule may end its condition before. Returns false when it
+ * does not. Alerts with a longer one are not waited for.
+ */
+async function fires(prometheus: Prometheus, { alert, for: lasts = "" }: Alert): Promise<boolean> {
+  const minutes = /^([123])m$/.exec(lasts)?.[1];
+  if (minutes === undefined) return true;
+  const firing = `ALERTS{alertname="${alert}",alertstate="firing"}`;
+  const withinMs = Number(minutes) * 60_000 + FIRES_WITHIN_MS;
+  return (await waitFor(() => isTrue(prometheus, firing), withinMs)) !== undefined;
 }
 
 /** Waits until an alert's expression is false, or would be with windows of 30 seconds, several times in a row. */

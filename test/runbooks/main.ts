@@ -12,10 +12,10 @@ const names = [...new Set(allCases.map(({ runbook }) => runbook))];
 const help = `usage: npm run runbooks -- [options]
 
 Starts a local stack and follows the runbooks of ops/runbooks on it, one after the other: injects a fault, waits until the
-expression of its alert is true, runs the runbook's queries and commands as they are written, and waits until the expression is
-false. Exits with 0 when all of this happened, with 1 when something did not, and with 2 for wrong arguments.
+expression of its alert is true and the alert fires (where its "for" is at most three minutes), runs the runbook's queries and
+commands as they are written, and waits until the expression is false. Exits with 0 when all of this happened, with 1 when something did not, and with 2 for wrong arguments.
 
-  --only NAME   only this runbook; may be repeated (default: all, which takes about an hour)
+  --only NAME   only this runbook; may be repeated (default: all, which takes about an hour and a half)
   --help        print this text
 
 ${names.join(", ")}`;
