@@ -81,7 +81,7 @@ function withCautiousTimes(state: FeedState, other: FeedState): FeedState {
 
 /**
  * Reads a price feed, and the sequencer uptime feed if one is given, with one eth_call. Throws ChainError `wrong_contract`
- * if a contract is not a feed.
+ * if a contract is not a feed, or for a time too large for a date.
  */
 async function readFeed(at: Pick<EvmChain, "rpc" | "multicall">, feed: Hex, sequencer?: Hex): Promise<FeedState> {
   const calls = names.map((functionName) => ({ target: feed, data: encodeFunctionData({ abi, functionName }) }));
@@ -96,7 +96,7 @@ async function readFeed(at: Pick<EvmChain, "rpc" | "multicall">, feed: Hex, sequ
       ...(sequencer ? { sequencer: toSequencerAnswer(readRound(up)) } : {}),
       answer: data[1],
       decimals: decodeFunctionResult({ abi, functionName: "decimals", data: dataOf(decimals) }),
-      updatedAt: new Date(Number(data[3]) * 1_000),
+      updatedAt: toTime(data[3]),
       description: cleanText(
         decodeFunctionResult({ abi, functionName: "description", data: dataOf(description) }),
         MAX_DESCRIPTION_LENGTH,
@@ -115,7 +115,14 @@ function readRound(outcome: CallOutcome | undefined): Round {
 
 /** An answer of 0 means up, 1 means down. A round that has not started does not count as up. */
 function toSequencerAnswer([, answer, startedAt]: Round): SequencerState {
-  return { isUp: answer === 0n && startedAt > 0n, since: new Date(Number(startedAt) * 1_000) };
+  return { isUp: answer === 0n && startedAt > 0n, since: toTime(startedAt) };
+}
+
+/** Converts Unix seconds. Throws RangeError for more than a Date can hold: an invalid Date breaks every comparison without an error. */
+function toTime(seconds: bigint): Date {
+  const time = new Date(Number(seconds) * 1_000);
+  if (Number.isNaN(time.getTime())) throw new RangeError(`${seconds} is not a time`);
+  return time;
 }
 
 function dataOf(outcome: CallOutcome | undefined): Hex {

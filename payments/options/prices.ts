@@ -112,7 +112,8 @@ export function validatePriceFeed(
   if (decimals > 36) return `the feed has ${decimals} decimals`;
   if (answer <= 0n) return `the feed's price is ${answer}`;
   const age = now.getTime() - updatedAt.getTime();
-  if (age > maxAgeSeconds * 1_000) return `the price is ${Math.round(age / 1_000)} seconds old`;
+  // A comparison with a time that is none is false, so the condition is what a valid time fulfils.
+  if (!(age <= maxAgeSeconds * 1_000)) return `the price is ${Math.round(age / 1_000)} seconds old`;
   if (age < -AHEAD_MS) return "the price has a timestamp in the future";
   return source.sequencer && validateSequencer(source.sequencer, sequencer, now);
 }
@@ -128,7 +129,7 @@ function validateSequencer(
 ): string | undefined {
   if (!answer?.isUp) return "the sequencer of its chain is down";
   const seconds = Math.floor((now.getTime() - answer.since.getTime()) / 1_000);
-  return seconds <= graceSeconds ? `the sequencer of its chain has been up for only ${seconds} seconds` : undefined;
+  return seconds > graceSeconds ? undefined : `the sequencer of its chain has been up for only ${seconds} seconds`;
 }
 
 const codeOf = (currency: string) => currency.slice(currency.indexOf("/") + 1);

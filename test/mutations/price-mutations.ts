@@ -112,6 +112,11 @@ export const priceMutations: readonly MutationGroup[] = [
         find: "state.sequencer.since > other.sequencer.since ?",
         replace: "state.sequencer.since < other.sequencer.since ?",
       },
+      {
+        name: "a time that no Date can hold is compared",
+        find: "if (Number.isNaN(time.getTime())) throw",
+        replace: "if (seconds < 0n) throw",
+      },
     ],
   },
   {
@@ -172,6 +177,18 @@ export const priceMutations: readonly MutationGroup[] = [
         find: "if (isTransientChainError(err)) unread",
         replace: "unread",
         tests: ["test/integration/payments/options/prices.test.ts"],
+      },
+      {
+        name: "a time that is none makes a price fresh",
+        find: "if (!(age <= maxAgeSeconds * 1_000))",
+        replace: "if (age > maxAgeSeconds * 1_000)",
+        tests: ["test/unit/payments/options/prices.test.ts"],
+      },
+      {
+        name: "a time that is none ends the grace period of a sequencer",
+        find: "return seconds > graceSeconds ? undefined",
+        replace: "return !(seconds <= graceSeconds) ? undefined",
+        tests: ["test/unit/payments/options/prices.test.ts"],
       },
     ],
   },

@@ -6,6 +6,7 @@ import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { createEuroPayment, startQuotes } from "../../../support/quote-fixture.ts";
+import { signUnconfirmed } from "../../../support/signed-payment.ts";
 import { deployTestContract, testContract } from "../../../support/test-contracts.ts";
 
 const { chain, assets, setPrice, makeMerchant } = await startQuotes();
@@ -183,6 +184,41 @@ test.each([
   expect(await fixture.offer(paymentId, buyer)).toEqual([]);
 });
 
+/** Lets an endpoint show a time of the price that no Date can hold. */
+const showNoTime = (proxy: typeof lying) =>
+  proxy.alter((method, _params, result) =>
+    method === "eth_call" && typeof result === "string"
+      ? result.replace(new RegExp(`(${word(PRICE)}[0-9a-f]{64})[0-9a-f]{64}`), `$1${word(2n ** 100n)}`)
+      : result,
+  );
+
+test.each([
+  ["first of two", lying, [lying.url, other.url]],
+  ["second of two", other, [lying.url, other.url]],
+  ["second of three", other, [lying.url, other.url, third.url]],
+])(
+  "a confirm is verified, and money is booked, while the %s endpoints shows a time that is none",
+  async (_which, liar, rpcUrls) => {
+    const { fixture, ask, disagreements } = await startPayment(rpcUrls);
+    const confirmed = await createEuroPayment(fixture);
+    const attemptId = await fixture.attempt(confirmed, await fundBuyer(chain));
+    const more = { amount: { unit: "iso4217/EUR", value: 1_000n } };
+    const pushed = await signUnconfirmed(fixture, { chain, buyer: await fundBuyer(chain), cents: 1n, more });
+    showNoTime(liar);
+    fixture.clock.advance(10_000);
+    await fixture.verify(attemptId);
+    expect(await fixture.verificationResult(attemptId)).toBe("verified");
+    await pushed.relay();
+    await fixture.relay();
+    await fixture.watch();
+    for (const id of [confirmed, pushed.paymentId])
+      expect(await fixture.status(id)).toMatchObject({ state: "succeeded" });
+    // An endpoint without a time shows nothing, as one that returns an error.
+    expect(await ask()).toBe(12_000_000n);
+    expect(await disagreements()).toBe(0);
+  },
+);
+
 /** Starts a payment on a rollup whose sequencer came up this many seconds ago. `offer` asks for options when no quote is valid. */
 async function startOnRollup(startedAgo: bigint) {
   const { fixture, buyer, paymentId } = await startPayment([lying.url, other.url]);
@@ -208,6 +244,16 @@ test.each([
   const { startedAt, offer } = await startOnRollup(100n);
   expect(await offer()).toEqual([]);
   replaceWord(liar, startedAt, startedAt - 4_000n);
+  expect(await offer()).toEqual([]);
+});
+
+test.each([
+  ["first", lying],
+  ["second", other],
+])("the %s endpoint alone does not end the grace period with a time that is none", async (_which, liar) => {
+  const { startedAt, offer } = await startOnRollup(100n);
+  expect(await offer()).toEqual([]);
+  replaceWord(liar, startedAt, 2n ** 100n);
   expect(await offer()).toEqual([]);
 });
 

@@ -28,3 +28,11 @@ test("a rollup's price is used only after the sequencer has been up for its full
   expect(validatePriceFeed(onRollup, { ...good, sequencer: { ...upFor(1_000), isUp: false } }, now)).toMatch(/is down/);
   expect(validatePriceFeed(onRollup, good, now)).toMatch(/is down/);
 });
+
+test("a price or a sequencer whose time is none is not used, whatever the limits are", () => {
+  const never = new Date(Number.NaN);
+  const unlimited = { ...source, maxAgeSeconds: Number.POSITIVE_INFINITY };
+  expect(validatePriceFeed(unlimited, { ...good, updatedAt: never }, now)).toBeDefined();
+  const onRollup = { ...source, sequencer: { feed: "0x01", graceSeconds: 60 } } as const;
+  expect(validatePriceFeed(onRollup, { ...good, sequencer: { isUp: true, since: never } }, now)).toBeDefined();
+});
