@@ -3,7 +3,7 @@ import type { Metrics } from "../runtime/metrics.ts";
 import type { EvmNetwork, Network } from "../runtime/networks/read-networks.ts";
 import type { AssetId } from "./caip.ts";
 import type { Chain } from "./chain.ts";
-import type { FeedReading } from "./evm/price-feeds.ts";
+import type { FeedReading, FeedState } from "./evm/price-feeds.ts";
 import type { FinalReading, FinalTransaction } from "./final-transaction.ts";
 import type { PayoutSigner, UnsignedPayout } from "./payout-signer.ts";
 import type { KeyReaders } from "./signers/open-key-source.ts";
@@ -116,6 +116,12 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
    * natural keys. Throws ChainError when the chain cannot be read.
    */
   readTreasuryHistory(chain: C, range: { from: number; to: number }): AsyncIterable<readonly TokenMovement[]>;
-  /** Reads a price feed, and the sequencer uptime feed if there is one, with two endpoints if two answer. Throws ChainError. */
-  readPriceFeed(chain: C, args: { feed: string; sequencer: string | undefined }): Promise<FeedReading>;
+  /**
+   * Reads a price feed, and the sequencer uptime feed if there is one, with two endpoints if two answer. They must agree on whether the
+   * price is usable. Throws ChainError.
+   */
+  readPriceFeed(
+    chain: C,
+    args: { feed: string; sequencer: string | undefined; isUsable: (state: FeedState) => boolean },
+  ): Promise<FeedReading>;
 };

@@ -54,8 +54,12 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   withTreasury: (chain, treasury) => ({ ...chain, ...accountsOf(chain.permit2, treasury) }),
   readFinalHeight: (chain) => readFinalHeight(chain, chain.rpc),
   readTreasuryHistory,
-  readPriceFeed: (chain, { feed, sequencer }) =>
-    compareFeed(chain, getAddress(feed), sequencer === undefined ? undefined : getAddress(sequencer)),
+  readPriceFeed: (chain, { feed, sequencer, isUsable }) =>
+    compareFeed(chain, {
+      feed: getAddress(feed),
+      sequencer: sequencer === undefined ? undefined : getAddress(sequencer),
+      isUsable,
+    }),
 };
 
 /** A mixed-case address carries a checksum (EIP-55); a wrong checksum indicates a typing error. */

@@ -33,16 +33,21 @@ const MAX_DIFFERENCE = 1n;
 /** Time limit for an endpoint that a feed is compared with, milliseconds. Buyers wait for it. */
 const COMPARE_WITHIN_MS = 2_000;
 
+/** `isUsable` returns true for a state whose price may be used at the time of the reading, which is the same for each state. */
+type FeedArgs = { feed: Hex; sequencer: Hex | undefined; isUsable: (state: FeedState) => boolean };
+
 /**
  * Reads a price feed with one endpoint after the other until two agree, those that lag last. Endpoints agree on the feed's name, its
- * decimals, whether the sequencer is up, and its answer up to one percent. Of the two times of the price the earlier one
- * applies, and of those since when the sequencer has been up the later one, so that no endpoint alone makes a price younger. An
- * endpoint that returns an error shows nothing. Throws ChainError, also `wrong_contract`, and viem's error if none shows a state.
+ * decimals, its answer up to one percent, and on whether its price is usable. An endpoint that returns an error shows nothing. Throws
+ * ChainError, also `wrong_contract`, and viem's error if none shows a state.
  */
-export async function compareFeed(chain: EvmChain, feed: Hex, sequencer?: Hex): Promise<FeedReading> {
+export async function compareFeed(chain: EvmChain, { feed, sequencer, isUsable }: FeedArgs): Promise<FeedReading> {
   const { multicall } = chain;
   const read = (rpc: Rpc) => readFeed({ rpc, multicall }, feed, sequencer);
   const shown: { by: string; value: FeedState }[] = [];
+  /** An honest endpoint that is some blocks behind shows an older round, whose time may be hours older. It is still usable. */
+  const agree = (one: FeedState, other: FeedState) =>
+    isSamePrice(one, other, MAX_DIFFERENCE) && isUsable(one) === isUsable(other);
   let failure: unknown;
   try {
     shown.push(await chain.readFromOneEndpoint(read));
@@ -55,10 +60,10 @@ export async function compareFeed(chain: EvmChain, feed: Hex, sequencer?: Hex): 
     const late = () => new ChainError("rpc_unreachable", { detail: `no price from ${name} in time` });
     const state = await withTimeout(read(rpc), COMPARE_WITHIN_MS, late).catch(() => undefined);
     if (!state) continue;
-    const twin = shown.find(({ value }) => isSameState(value, state));
+    const twin = shown.find(({ value }) => agree(value, state));
     if (twin) {
       const disagreeing = shown.filter((one) => one !== twin).map(({ by }) => by);
-      return { state: withCautiousTimes(twin.value, state), isConfirmed: true, disagreeing };
+      return { state: twin.value, isConfirmed: true, disagreeing };
     }
     shown.push({ by: name, value: state });
   }
@@ -67,23 +72,15 @@ export async function compareFeed(chain: EvmChain, feed: Hex, sequencer?: Hex): 
   return { state: first.value, isConfirmed: false, disagreeing: others.map(({ by }) => by) };
 }
 
-function isSameState(one: FeedState, other: FeedState): boolean {
-  return isSamePrice(one, other, MAX_DIFFERENCE) && one.sequencer?.isUp === other.sequencer?.isUp;
-}
-
-/** Returns a state with the earlier time of the price and the later start of the sequencer of two. */
-function withCautiousTimes(state: FeedState, other: FeedState): FeedState {
-  const updatedAt = state.updatedAt < other.updatedAt ? state.updatedAt : other.updatedAt;
-  if (!state.sequencer || !other.sequencer) return { ...state, updatedAt };
-  const since = state.sequencer.since > other.sequencer.since ? state.sequencer.since : other.sequencer.since;
-  return { ...state, updatedAt, sequencer: { ...state.sequencer, since } };
-}
-
 /**
  * Reads a price feed, and the sequencer uptime feed if one is given, with one eth_call. Throws ChainError `wrong_contract`
  * if a contract is not a feed, or for a time too large for a date.
  */
-async function readFeed(at: Pick<EvmChain, "rpc" | "multicall">, feed: Hex, sequencer?: Hex): Promise<FeedState> {
+async function readFeed(
+  at: Pick<EvmChain, "rpc" | "multicall">,
+  feed: Hex,
+  sequencer: Hex | undefined,
+): Promise<FeedState> {
   const calls = names.map((functionName) => ({ target: feed, data: encodeFunctionData({ abi, functionName }) }));
   const uptime = { target: sequencer ?? feed, data: encodeFunctionData({ abi, functionName: "latestRoundData" }) };
   const [round, decimals, description, up] = await simulateCalls(at.rpc, { multicall: at.multicall }, [

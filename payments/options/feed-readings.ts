@@ -9,6 +9,7 @@ import { getChain } from "../../chains/open-chains.ts";
 import type { PriceFeed } from "../../runtime/networks/read-networks.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { validatePriceFeed } from "./validate-price-feed.ts";
 
 /**
  * How long a process uses a feed's reading, milliseconds. Anyone with a payment's link causes readings, so their number must
@@ -26,9 +27,10 @@ const MAX_DRIFT = 5n;
 
 type Deps = Pick<PaymentDeps, "chains" | "metrics" | "log" | "now">;
 
-type Source = Pick<PriceFeed, "chain" | "feed" | "sequencer">;
+/** The state of a feed, and why its price must not be used, as of the start of its reading. */
+type ValidatedState = { state: FeedState; error: string | undefined };
 /** Times are Unix milliseconds. `endedAt` is undefined while the feed is being read. */
-type Reading = { state: Promise<FeedState>; startedAt: number; endedAt: number | undefined };
+type Reading = { found: Promise<ValidatedState>; startedAt: number; endedAt: number | undefined };
 /**
  * The readings of a chain's feeds, by feed: the running or newest one, the last that succeeded, and the last that two endpoints agreed
  * on.
@@ -42,11 +44,11 @@ type Readings = {
 const readingsOf = new WeakMap<Chain, Readings>();
 
 /**
- * Returns the state of a price feed, at most a few seconds old. Concurrent callers share a reading. Where the chain has
- * several endpoints, two must agree on the state, or one must show a price near the last that two agreed on. Throws ChainError, also
- * when the feed is not read in time; the reading goes on then, and serves later callers.
+ * Returns the state of a price feed, at most a few seconds old, and the error of a price that must not be used. Concurrent callers
+ * share a reading. Where the chain has several endpoints, two must agree on the state, or one must show a price near the last that two
+ * agreed on. Throws ChainError, also when the feed is not read in time; the reading goes on then, and serves later callers.
  */
-export async function readFeedState(deps: Deps, source: Source): Promise<FeedState> {
+export async function readFeedState(deps: Deps, source: PriceFeed): Promise<ValidatedState> {
   const chain = getChain(deps.chains, source.chain);
   const readings = listReadings(chain);
   const name = nameOf(source);
@@ -55,7 +57,7 @@ export async function readFeedState(deps: Deps, source: Source): Promise<FeedSta
   const reading = kept && isKept(kept, now) ? kept : startReading(deps, { chain, readings, source });
   const leftMs = READ_WITHIN_MS - Math.max(0, now - reading.startedAt);
   const detail = `no price from ${chain.chain} within ${READ_WITHIN_MS} ms`;
-  return withTimeout(reading.state, Math.max(0, leftMs), () => new ChainError("rpc_unreachable", { detail }));
+  return withTimeout(reading.found, Math.max(0, leftMs), () => new ChainError("rpc_unreachable", { detail }));
 }
 
 /**
@@ -69,7 +71,7 @@ function isKept({ startedAt, endedAt }: Reading, now: number): boolean {
 /** Returns the last state of a feed that this process has read within `withinMs`, a day when unset. */
 export function findLastState(
   deps: Pick<PaymentDeps, "chains" | "now">,
-  source: Source,
+  source: PriceFeed,
   withinMs = LAST_MS,
 ): FeedState | undefined {
   const chain = deps.chains.get(source.chain);
@@ -83,23 +85,24 @@ function listReadings(chain: Chain): Readings {
   return readings;
 }
 
-const nameOf = ({ feed, sequencer }: Source) => `${feed} ${sequencer?.feed}`;
+/** The limits of a source decide on what endpoints agree, so a feed with two entries in the networks file has two readings. */
+const nameOf = (source: PriceFeed) => JSON.stringify(source);
 
 function startReading(
   deps: Deps,
-  { chain, readings, source }: { chain: Chain; readings: Readings; source: Source },
+  { chain, readings, source }: { chain: Chain; readings: Readings; source: PriceFeed },
 ): Reading {
   const name = nameOf(source);
-  const state = withCallPriority("convenience", () => readAgreed(deps, chain, source));
-  const reading: Reading = { state, startedAt: deps.now().getTime(), endedAt: undefined };
+  const found = withCallPriority("convenience", () => readAgreed(deps, chain, source));
+  const reading: Reading = { found, startedAt: deps.now().getTime(), endedAt: undefined };
   readings.newest.set(name, reading);
   const end = () => {
     reading.endedAt = deps.now().getTime();
   };
-  state.then(
-    (found) => {
+  found.then(
+    ({ state }) => {
       end();
-      readings.last.set(name, { state: found, at: deps.now().getTime() });
+      readings.last.set(name, { state, at: deps.now().getTime() });
     },
     (error: unknown) => {
       end();
@@ -111,12 +114,18 @@ function startReading(
   return reading;
 }
 
-/** Reads a feed, and throws a transient ChainError for a state on which one endpoint of several may decide alone. */
-async function readAgreed({ metrics, log }: Deps, chain: Chain, source: Source): Promise<FeedState> {
+/**
+ * Reads a feed, and throws a transient ChainError for a state on which one endpoint of several may decide alone. The price is validated
+ * once: an endpoint could otherwise show a time that another one agrees with only for a moment of the seconds that a reading is used.
+ */
+async function readAgreed({ metrics, log, now }: Deps, chain: Chain, source: PriceFeed): Promise<ValidatedState> {
   const { agreed } = listReadings(chain);
   const name = nameOf(source);
   const { feed, sequencer } = source;
-  const reading = await getChainDriver(chain.chain).readPriceFeed(chain, { feed, sequencer: sequencer?.feed });
+  const startedAt = now();
+  const validate = (state: FeedState) => validatePriceFeed(source, state, startedAt);
+  const args = { feed, sequencer: sequencer?.feed, isUsable: (state: FeedState) => !validate(state) };
+  const reading = await getChainDriver(chain.chain).readPriceFeed(chain, args);
   for (const endpoint of reading.disagreeing) {
     metrics.priceDisagreements.inc({ chain: chain.chain, endpoint });
     const fields = { chain: chain.chain, endpoint, feed, isUsed: reading.isConfirmed };
@@ -126,7 +135,7 @@ async function readAgreed({ metrics, log }: Deps, chain: Chain, source: Source):
   if (error?.code === "price_unconfirmed") metrics.pricesUnconfirmed.inc({ chain: chain.chain });
   if (error) throw error;
   if (reading.isConfirmed || countEndpoints(chain.network) === 1) agreed.set(name, reading.state);
-  return reading.state;
+  return { state: reading.state, error: validate(reading.state) };
 }
 
 /**
@@ -135,12 +144,12 @@ async function readAgreed({ metrics, log }: Deps, chain: Chain, source: Source):
  */
 export function validateReading(
   network: Parameters<typeof countEndpoints>[0],
-  { chain, feed }: Source,
+  { chain, feed }: Pick<PriceFeed, "chain" | "feed">,
   { state, isConfirmed, disagreeing: [other] }: FeedReading,
   agreed?: FeedState,
 ): ChainError | undefined {
   if (isConfirmed || countEndpoints(network) === 1) return undefined;
-  if (other) return new ChainError("endpoints_disagree", { detail: `${other} shows another price of ${feed}` });
+  if (other) return new ChainError("endpoints_disagree", { detail: `${other} shows another price or time of ${feed}` });
   if (agreed && isSamePrice(agreed, state, MAX_DRIFT)) return undefined;
   const far = agreed ? "not near the last that two endpoints have shown" : "two endpoints have shown none yet";
   return new ChainError("price_unconfirmed", { detail: `${feed} of ${chain}: ${far}` });

@@ -69,7 +69,7 @@ export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, sy
   ),
   priceDisagreements: counter(
     "pay_price_disagreements_total",
-    "Readings of price feeds for which an endpoint returned another price than the endpoint that was read first, or than two others",
+    "Readings of price feeds for which an endpoint returned another price or time than the endpoint that was read first, or than two others",
     ["chain", "endpoint"],
   ),
   pricesUnconfirmed: counter(

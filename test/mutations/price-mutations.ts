@@ -18,8 +18,8 @@ export const priceMutations: readonly MutationGroup[] = [
       },
       {
         name: "an endpoint that hangs holds the options that need no price",
-        find: 'return withTimeout(reading.state, Math.max(0, leftMs), () => new ChainError("rpc_unreachable", { detail }));',
-        replace: "return detail && leftMs ? reading.state : reading.state;",
+        find: 'return withTimeout(reading.found, Math.max(0, leftMs), () => new ChainError("rpc_unreachable", { detail }));',
+        replace: "return detail && leftMs ? reading.found : reading.found;",
       },
       {
         name: "a price on which two endpoints disagree is used",
@@ -44,6 +44,28 @@ export const priceMutations: readonly MutationGroup[] = [
         find: 'if (error?.code === "price_unconfirmed") metrics',
         replace: "if (!error) metrics",
         tests: ["test/integration/payments/options/price-agreement.test.ts"],
+      },
+      {
+        name: "entries of a feed with other limits share a reading",
+        find: "JSON.stringify(source);",
+        replace: "source.feed + source.sequencer?.feed;",
+        tests: ["test/integration/payments/options/price-agreement.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/options/validate-price-feed.ts",
+    tests: ["test/unit/payments/options/validate-price-feed.test.ts"],
+    mutations: [
+      {
+        name: "a time that is none makes a price fresh",
+        find: "if (!(age <= maxAgeSeconds * 1_000))",
+        replace: "if (age > maxAgeSeconds * 1_000)",
+      },
+      {
+        name: "a time that is none ends the grace period of a sequencer",
+        find: "return seconds > graceSeconds ? undefined",
+        replace: "return !(seconds <= graceSeconds) ? undefined",
       },
     ],
   },
@@ -84,8 +106,8 @@ export const priceMutations: readonly MutationGroup[] = [
       },
       {
         name: "a price is compared only with that of the endpoint that is read first",
-        find: "shown.find(({ value }) => isSameState(value, state))",
-        replace: "shown.slice(0, 1).find(({ value }) => isSameState(value, state))",
+        find: "shown.find(({ value }) => agree(value, state))",
+        replace: "shown.slice(0, 1).find(({ value }) => agree(value, state))",
       },
       {
         name: "of three endpoints the one that disagrees is not counted",
@@ -93,24 +115,14 @@ export const priceMutations: readonly MutationGroup[] = [
         replace: "isConfirmed: true, disagreeing: [] }",
       },
       {
-        name: "one endpoint alone says that the sequencer is up",
-        find: " && one.sequencer?.isUp === other.sequencer?.isUp",
+        name: "one endpoint alone decides by its times whether a price is used",
+        find: " && isUsable(one) === isUsable(other)",
         replace: "",
       },
       {
-        name: "the endpoint that is read first makes a stale price fresh",
-        find: "state.updatedAt < other.updatedAt ? state.updatedAt : other.updatedAt",
-        replace: "state.updatedAt",
-      },
-      {
-        name: "the later of two times makes a stale price fresh",
-        find: "state.updatedAt < other.updatedAt ?",
-        replace: "state.updatedAt > other.updatedAt ?",
-      },
-      {
-        name: "one endpoint alone ends the grace period of a sequencer",
-        find: "state.sequencer.since > other.sequencer.since ?",
-        replace: "state.sequencer.since < other.sequencer.since ?",
+        name: "an endpoint that shows a round of some hours ago disagrees",
+        find: "isUsable(one) === isUsable(other)",
+        replace: "one.updatedAt.getTime() === other.updatedAt.getTime()",
       },
       {
         name: "a time that no Date can hold is compared",
@@ -127,6 +139,11 @@ export const priceMutations: readonly MutationGroup[] = [
         name: "preflight finds no fault in a price that no process would use",
         find: "if (unused) throw unused;",
         replace: "",
+      },
+      {
+        name: "preflight finds no fault in endpoints of which one shows an old price",
+        find: "const isUsable = (state: FeedState) => !validate(state);",
+        replace: "const isUsable = () => true;",
       },
     ],
   },
@@ -179,16 +196,11 @@ export const priceMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/options/prices.test.ts"],
       },
       {
-        name: "a time that is none makes a price fresh",
-        find: "if (!(age <= maxAgeSeconds * 1_000))",
-        replace: "if (age > maxAgeSeconds * 1_000)",
-        tests: ["test/unit/payments/options/prices.test.ts"],
-      },
-      {
-        name: "a time that is none ends the grace period of a sequencer",
-        find: "return seconds > graceSeconds ? undefined",
-        replace: "return !(seconds <= graceSeconds) ? undefined",
-        tests: ["test/unit/payments/options/prices.test.ts"],
+        name: "a price is validated at each use, with a time that two endpoints agreed on seconds ago",
+        find: "const { state, error } = await readFeedState(deps, source);",
+        replace:
+          "const { state } = await readFeedState(deps, source); const error = validatePriceFeed(source, state, deps.now());",
+        tests: ["test/integration/payments/options/price-agreement.test.ts"],
       },
     ],
   },

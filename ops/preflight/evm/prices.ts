@@ -1,9 +1,9 @@
 import { formatUnits, getAddress } from "viem";
 import type { EvmChain } from "../../../chains/evm/open-evm-chain.ts";
-import { compareFeed } from "../../../chains/evm/price-feeds.ts";
+import { compareFeed, type FeedState } from "../../../chains/evm/price-feeds.ts";
 import { validateReading } from "../../../payments/options/feed-readings.ts";
 import { toPriceFeed } from "../../../payments/options/native-prices.ts";
-import { validatePriceFeed } from "../../../payments/options/prices.ts";
+import { validatePriceFeed } from "../../../payments/options/validate-price-feed.ts";
 import type { EvmNetwork } from "../../../runtime/networks/read-networks.ts";
 import type { PreflightDeps } from "../family.ts";
 import { failure, ok } from "../finding.ts";
@@ -22,11 +22,14 @@ export function priceChecks({ networks, now }: PreflightDeps, network: EvmNetwor
         name,
         async run() {
           const sequencer = source.sequencer && getAddress(source.sequencer.feed);
-          const reading = await compareFeed(chain, getAddress(source.feed), sequencer);
+          const startedAt = now();
+          const validate = (state: FeedState) => validatePriceFeed(source, state, startedAt);
+          const isUsable = (state: FeedState) => !validate(state);
+          const reading = await compareFeed(chain, { feed: getAddress(source.feed), sequencer, isUsable });
           const unused = validateReading(network, source, reading);
           if (unused) throw unused;
           const { state } = reading;
-          const error = validatePriceFeed(source, state, now());
+          const error = validate(state);
           const price = `${formatUnits(state.answer, state.decimals)} as of ${state.updatedAt.toISOString()}`;
           if (!error) return [ok(name, price)];
           const remedy = source.base.startsWith("native/")

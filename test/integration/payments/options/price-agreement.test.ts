@@ -166,22 +166,91 @@ async function setFeed(address: string | undefined, contract: "Feed" | "Sequence
 
 const nowSeconds = ({ clock }: { clock: { now: () => Date } }) => BigInt(Math.floor(clock.now().getTime() / 1_000));
 
+/** Starts a payment at a price that is this many hours old. The file allows a day. */
+async function startWithOldPrice(hours: number, rpcUrls = [lying.url, other.url]) {
+  const made = await startPayment(rpcUrls);
+  const updatedAt = nowSeconds(made.fixture) - BigInt(hours * 3_600);
+  await setFeed(made.fixture.deps.networks.prices[0]?.feed, "Feed", [PRICE, updatedAt]);
+  onTestFinished(() => setPrice(120n));
+  // A reading is kept for five seconds.
+  made.fixture.clock.advance(10_000);
+  return { ...made, updatedAt };
+}
+
+const DAY = 24 * 3_600;
+/** Times at which a price is not usable, seconds from now. */
+const spoiledTimes = [
+  ["an old", -DAY - 60],
+  ["a future", 3_600],
+] as const;
+
 test.each([
   ["first", lying],
   ["second", other],
 ])("the %s endpoint alone does not make a stale price fresh", async (_which, liar) => {
-  const { fixture, buyer } = await startPayment([lying.url, other.url]);
-  const updatedAt = nowSeconds(fixture) - 20n * 3_600n;
-  await setFeed(fixture.deps.networks.prices[0]?.feed, "Feed", [PRICE, updatedAt]);
-  onTestFinished(() => setPrice(120n));
-  const expiresAt = new Date(fixture.clock.now().getTime() + 10 * 3_600_000);
-  const paymentId = await createEuroPayment(fixture, { expiresAt });
-  // The file allows a day.
-  fixture.clock.advance(5 * 3_600_000);
-  expect(await fixture.offer(paymentId, buyer)).toEqual([]);
-  fixture.clock.advance(10_000);
+  const { fixture, ask, updatedAt, disagreements } = await startWithOldPrice(25);
+  expect(await ask()).toBeUndefined();
   replaceWord(liar, updatedAt, nowSeconds(fixture));
-  expect(await fixture.offer(paymentId, buyer)).toEqual([]);
+  await expect(ask()).rejects.toMatchObject({ code: "endpoints_disagree", transient: true });
+  expect(await disagreements()).toBe(1);
+});
+
+test.each(spoiledTimes)("two endpoints of which one shows %s time of a price disagree", async (_what, seconds) => {
+  const { fixture, ask, updatedAt, disagreements } = await startWithOldPrice(1);
+  replaceWord(lying, updatedAt, nowSeconds(fixture) + BigInt(seconds));
+  await expect(ask()).rejects.toMatchObject({ code: "endpoints_disagree", transient: true });
+  expect(await disagreements()).toBe(1);
+});
+
+test.each(
+  spoiledTimes.flatMap(([what, seconds]) => [
+    [what, "first", lying, seconds, [1, 0, 0]] as const,
+    [what, "second", other, seconds, [0, 1, 0]] as const,
+  ]),
+)(
+  "%s time that the %s of three endpoints shows stops nothing, and is counted",
+  async (_what, _which, liar, seconds, counts) => {
+    const { fixture, ask, updatedAt, disagreementsOf } = await startWithOldPrice(1, [lying.url, other.url, third.url]);
+    replaceWord(liar, updatedAt, nowSeconds(fixture) + BigInt(seconds));
+    expect(await ask()).toBe(12_000_000n);
+    expect(await disagreementsOf()).toEqual(counts);
+  },
+);
+
+test.each([
+  ["first", lying],
+  ["second", other],
+])(
+  "a %s endpoint that still shows the round of twenty hours ago stops nothing, and is not counted",
+  async (_which, lagging) => {
+    const { fixture, ask, updatedAt, disagreements } = await startWithOldPrice(0);
+    const lag = { price: (PRICE * 1_005n) / 1_000n, updatedAt: nowSeconds(fixture) - 20n * 3_600n };
+    lagging.alter((method, _params, result) =>
+      method === "eth_call" && typeof result === "string"
+        ? result.replaceAll(word(PRICE), word(lag.price)).replaceAll(word(updatedAt), word(lag.updatedAt))
+        : result,
+    );
+    expect([12_000_000n, 12_060_000n]).toContain(await ask());
+    expect(await disagreements()).toBe(0);
+  },
+);
+
+test("a time that becomes too old a moment after the reading does not withhold the price from later requests", async () => {
+  const { fixture, updatedAt } = await startWithOldPrice(1);
+  const resume = fixture.clock.stop();
+  onTestFinished(resume);
+  replaceWord(lying, updatedAt, nowSeconds(fixture) - BigInt(DAY - 2));
+  await createEuroPayment(fixture);
+  fixture.clock.advance(4_000);
+  expect(await createEuroPayment(fixture)).toBeDefined();
+});
+
+test("an entry of the networks file with a shorter maximum age does not use the reading of another entry", async () => {
+  const { fixture } = await startWithOldPrice(1);
+  await createEuroPayment(fixture);
+  const prices = fixture.deps.networks.prices.map((price) => ({ ...price, maxAgeSeconds: 60 }));
+  Object.assign(fixture.deps, { networks: { ...fixture.deps.networks, prices } });
+  await expect(createEuroPayment(fixture)).rejects.toThrow(/no price/);
 });
 
 /** Lets an endpoint show a time of the price that no Date can hold. */
@@ -221,7 +290,7 @@ test.each([
 
 /** Starts a payment on a rollup whose sequencer came up this many seconds ago. `offer` asks for options when no quote is valid. */
 async function startOnRollup(startedAgo: bigint) {
-  const { fixture, buyer, paymentId } = await startPayment([lying.url, other.url]);
+  const { fixture, buyer, paymentId, disagreements } = await startPayment([lying.url, other.url]);
   const sequencer = await deployTestContract(chain.client, "Feed", "Sequencer");
   const startedAt = nowSeconds(fixture) - startedAgo;
   await setFeed(sequencer, "Sequencer", [0n, startedAt]);
@@ -234,7 +303,7 @@ async function startOnRollup(startedAgo: bigint) {
     fixture.clock.advance(130_000);
     return fixture.offer(paymentId, buyer);
   };
-  return { startedAt, offer };
+  return { startedAt, offer, fixture, disagreements };
 }
 
 test.each([
@@ -244,7 +313,7 @@ test.each([
   const { startedAt, offer } = await startOnRollup(100n);
   expect(await offer()).toEqual([]);
   replaceWord(liar, startedAt, startedAt - 4_000n);
-  expect(await offer()).toEqual([]);
+  await expect(offer()).rejects.toMatchObject({ code: "endpoints_disagree", transient: true });
 });
 
 test.each([
@@ -255,6 +324,24 @@ test.each([
   expect(await offer()).toEqual([]);
   replaceWord(liar, startedAt, 2n ** 100n);
   expect(await offer()).toEqual([]);
+});
+
+test("a grace period that ends at one endpoint a moment after the reading is not over for later requests", async () => {
+  const { startedAt, offer, fixture } = await startOnRollup(100n);
+  onTestFinished(fixture.clock.stop());
+  fixture.clock.advance(130_000);
+  replaceWord(lying, startedAt, nowSeconds(fixture) - 3_599n);
+  await expect(createEuroPayment(fixture)).rejects.toThrow(/no price/);
+  fixture.clock.advance(4_000);
+  await expect(createEuroPayment(fixture)).rejects.toThrow(/no price/);
+  await expect(offer()).rejects.toMatchObject({ code: "endpoints_disagree" });
+});
+
+test("endpoints of which one has not seen yet that the sequencer is up again agree that its prices are not used", async () => {
+  const { startedAt, offer, disagreements } = await startOnRollup(100n);
+  replaceWord(lying, startedAt, 0n);
+  expect(await offer()).toEqual([]);
+  expect(await disagreements()).toBe(0);
 });
 
 test("a price whose sequencer is up at one endpoint only is not used", async () => {

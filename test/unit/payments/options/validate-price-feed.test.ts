@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { validatePriceFeed } from "../../../../payments/options/prices.ts";
+import { validatePriceFeed } from "../../../../payments/options/validate-price-feed.ts";
 
 const source = { base: "iso4217/EUR", quote: "iso4217/USD", maxAgeSeconds: 100 };
 const now = new Date("2026-03-01T12:00:00Z");
