@@ -16,11 +16,6 @@ export type TokenMovement = {
   receiver: string;
   amount: bigint;
   authorizationNonce: string | null;
-  /**
-   * Set if the logs do not show which authorization made this movement: the nonces of all authorizations that the payer
-   * used on this token in the transaction. `authorizationNonce` is then the most likely one, or null.
-   */
-  candidateNonces?: readonly string[] | undefined;
   /** Block time in whole seconds; undefined if it was not read. */
   at?: Date | undefined;
 };

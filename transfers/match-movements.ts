@@ -20,35 +20,3 @@ export function isSameMovement(one: Moved, other: Moved): boolean {
     one.amount === other.amount
   );
 }
-
-/**
- * Returns each nonce that movements may have, once. The movements of a group share one list of candidates, which is read once: a
- * stranger's transaction can make a thousand movements and use hundreds of authorizations.
- */
-export function listNonces(seen: readonly TokenMovement[]): string[] {
-  const lists = new Set(seen.flatMap(({ candidateNonces }) => (candidateNonces ? [candidateNonces] : [])));
-  return [...new Set([...seen.flatMap(({ authorizationNonce }) => authorizationNonce ?? []), ...[...lists].flat()])];
-}
-
-/**
- * Decides which movement belongs to each known transfer, where several movements of one transaction are candidates: the one
- * with its receiver and amount. The transaction used the authorization, so no other proof is needed. Changes the nonces of
- * the movements.
- */
-export function resolveNonces(seen: readonly TokenMovement[], known: readonly Provable[]): void {
-  const open = seen.filter(({ candidateNonces }) => candidateNonces !== undefined);
-  const resolved = new Map<TokenMovement, string>();
-  for (const transfer of known) {
-    const { authorization_nonce: nonce } = transfer;
-    const isMatch = (log: TokenMovement) =>
-      isSameMovement(log, transfer) && log.candidateNonces?.includes(nonce) === true;
-    const match = open.find((log) => !resolved.has(log) && isMatch(log));
-    if (match) resolved.set(match, nonce);
-  }
-  const taken = new Set(resolved.values());
-  for (const log of open) {
-    const nonce = resolved.get(log);
-    if (nonce !== undefined) log.authorizationNonce = nonce;
-    else if (log.authorizationNonce !== null && taken.has(log.authorizationNonce)) log.authorizationNonce = null;
-  }
-}

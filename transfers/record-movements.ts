@@ -13,7 +13,7 @@ import { type RunRows, runInSavepoints } from "../db/savepoint.ts";
 import type { Db } from "../db/tables.ts";
 import { cleanText } from "../runtime/clean-text.ts";
 import { storeFailedBooking } from "./book-each.ts";
-import { isProof, listNonces, resolveNonces } from "./match-movements.ts";
+import { isProof } from "./match-movements.ts";
 import { traceInclusion, traceObservation } from "./trace-transfers.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
@@ -204,12 +204,11 @@ async function matchTransfers(
   seen: readonly TokenMovement[],
   unsolicited: BookUnsolicited,
 ): Promise<{ known: TransferRow[]; opened: () => void }> {
-  const nonces = listNonces(seen);
+  const keyed = seen.filter((log) => log.authorizationNonce !== null);
+  const nonces = keyed.flatMap(({ authorizationNonce }) => authorizationNonce ?? []);
   // Locked, because a lane may end a transfer at this moment: its movement would belong to it and never be booked.
   const lock = () => lockByAuthorizations(db, { chain: chain.chain, nonces });
   const known = await lock();
-  resolveNonces(seen, known);
-  const keyed = seen.filter((log) => log.authorizationNonce !== null);
   // Not only movements to the treasury: a payer can pay a merchant directly.
   const fresh = keyed.filter((log) => !known.some((row) => row.authorization_nonce === log.authorizationNonce));
   if (fresh.length === 0) return { known, opened: () => undefined };

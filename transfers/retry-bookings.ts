@@ -45,7 +45,6 @@ const storedMovement = z.object({
   receiver: z.string(),
   amount: z.string().transform(BigInt),
   authorizationNonce: z.string().nullable(),
-  candidateNonces: z.array(z.string()).optional(),
   at: z.coerce.date().optional(),
 });
 

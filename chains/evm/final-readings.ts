@@ -14,7 +14,7 @@ const HEIGHT_MS = 1_000;
  * does not count for longer.
  */
 const KEPT_MS = 60_000;
-/** Movements and nonces that are kept of each endpoint: some 10 MB. A caller can name any transaction, and one can have thousands. */
+/** Movements that are kept of each endpoint: some 10 MB. A caller can name any transaction, and one can have thousands. */
 const MAX_MOVEMENTS = 10_000;
 
 type Final = Extract<FinalTransaction, { state: "final" }>;
@@ -43,8 +43,7 @@ function openReadings(rpc: Rpc): FinalReadings {
   let last = { height: 0, at: Number.NEGATIVE_INFINITY };
   // The treasury's contracts decide which natural keys the movements have.
   const keyOf = ({ treasury }: EvmChain, hash: string) => `${treasury} ${hash}`;
-  // A transaction can name many more nonces than it makes movements.
-  const sizeOf = (one: Final) => one.movements.reduce((sum, each) => sum + 1 + (each.candidateNonces?.length ?? 0), 1);
+  const sizeOf = (one: Final) => 1 + one.movements.length;
   const remove = (key: string) => {
     const kept = transactions.get(key);
     if (!kept) return;

@@ -12,26 +12,15 @@ export type KeptReadings<T> = {
  * Opens a memory for readings that are repeated until an endpoint has shown all of them. While it is full, it keeps nothing
  * new: if it dropped what a repeated reading has already, that reading would never end.
  * @param limits.keptMs how long a reading is kept after its last use, milliseconds
- * @param limits.maxSize the sum of the sizes that is kept
- * @param limits.sizeOf the size of a reading, one when unset
+ * @param limits.maxSize how many readings are kept
  */
-export function openKeptReadings<T>({
-  keptMs,
-  maxSize,
-  sizeOf = () => 1,
-}: {
-  keptMs: number;
-  maxSize: number;
-  sizeOf?: (reading: T) => number;
-}): KeptReadings<T> {
+export function openKeptReadings<T>({ keptMs, maxSize }: { keptMs: number; maxSize: number }): KeptReadings<T> {
   // The one that was used longest ago comes first.
   const kept = new Map<string, { reading: T; usedAt: number }>();
-  let size = 0;
   const dropUnused = (now: number) => {
-    for (const [key, { reading, usedAt }] of kept) {
+    for (const [key, { usedAt }] of kept) {
       if (isFresh(usedAt, now, keptMs)) return;
       kept.delete(key);
-      size -= sizeOf(reading);
     }
   };
   return {
@@ -47,9 +36,8 @@ export function openKeptReadings<T>({
     keep(key, reading) {
       const now = performance.now();
       dropUnused(now);
-      if (kept.has(key) || size + sizeOf(reading) > maxSize) return;
+      if (kept.has(key) || kept.size >= maxSize) return;
       kept.set(key, { reading, usedAt: now });
-      size += sizeOf(reading);
     },
   };
 }

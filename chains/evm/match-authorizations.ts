@@ -3,23 +3,26 @@ import type { TokenMovement } from "../token-movement.ts";
 import { AUTHORIZATION_USED_TOPIC } from "./abi.ts";
 
 /**
- * Sets `authorizationNonce` of the movements that EIP-3009 authorizations made. The standard requires a token to emit
- * AuthorizationUsed and Transfer, but fixes neither their order nor that they are adjacent. The function groups logs by
- * token, payer and transaction. In a group with as many authorizations as movements, it pairs them in order. In any other
- * group it pairs the nearest logs and lists all nonces in `candidateNonces`; a known transfer then finds its own movement by
- * receiver and amount.
- * @param seen movements read from the same logs, without zero amounts
+ * Sets `authorizationNonce` of the movements that EIP-3009 authorizations made. Only the logs decide, so that the watcher and the
+ * signer agree, whichever transfers they know. The standard requires a token to emit AuthorizationUsed and Transfer, but fixes
+ * neither their order nor that they are adjacent. A payer's authorizations of a token divide its movements in a transaction into
+ * parts, one for each authorization. A movement can only have the nonce of its part, so that it never counts for two payments.
+ * @param transfers those that no other log names, with those of zero
  */
-export function matchAuthorizations(seen: readonly TokenMovement[], logs: readonly RpcLog[]): void {
+export function matchAuthorizations(
+  transfers: readonly TokenMovement[],
+  { logs, treasury }: { logs: readonly RpcLog[]; treasury: string },
+): void {
   const authorizations = logs.flatMap((log) => readAuthorization(log) ?? []);
-  const movementsByGroup = Map.groupBy(seen, groupOf);
-  for (const [group, unsorted] of Map.groupBy(authorizations, groupOf)) {
-    const movements = movementsByGroup.get(group)?.toSorted(byLogIndex);
-    if (!movements) continue;
-    const used = unsorted.toSorted(byLogIndex);
-    if (used.length === movements.length)
-      for (const [index, movement] of movements.entries()) movement.authorizationNonce = used[index]?.nonce ?? null;
-    else pairNearest(movements, used);
+  const transfersByGroup = Map.groupBy(transfers.toSorted(byLogIndex), groupOf);
+  for (const [group, used] of Map.groupBy(authorizations.toSorted(byLogIndex), groupOf)) {
+    // A stranger can emit a transfer of zero in any account's name. The treasury never signs one.
+    const made = transfersByGroup.get(group)?.filter(({ amount, payer }) => amount > 0n || payer !== treasury) ?? [];
+    const moved = made.filter(({ amount }) => amount > 0n);
+    for (const [authorization, part] of Map.groupBy(moved, openParts(made, used)))
+      if (authorization)
+        for (const movement of listMade(part, authorization, treasury))
+          movement.authorizationNonce = authorization.nonce;
   }
 }
 
@@ -44,23 +47,37 @@ function readAuthorization(log: RpcLog): UsedAuthorization | undefined {
 
 type Group = Pick<UsedAuthorization, "blockId" | "txHash" | "token" | "payer">;
 const groupOf = ({ blockId, txHash, token, payer }: Group) => `${blockId} ${txHash} ${token} ${payer}`;
-const byLogIndex = (a: { logIndex: number }, b: { logIndex: number }) => a.logIndex - b.logIndex;
+type Placed = Pick<UsedAuthorization, "logIndex">;
+const byLogIndex = (a: Placed, b: Placed) => a.logIndex - b.logIndex;
 
 /**
- * Pairs each authorization with the first movement between it and the next authorization, or else with the last movement
- * between the previous authorization and it.
+ * Returns a function that finds the authorization to whose part a movement belongs: the last one before it, or else the first
+ * one. Where the logs begin with a Transfer and end with an authorization, the token emits AuthorizationUsed last, and the part
+ * is that of the first authorization after the movement. A token that emits it first ends with a Transfer, be it of zero.
+ * @param transfers in the order of their logs, as `used` is
  */
-function pairNearest(movements: readonly TokenMovement[], used: readonly UsedAuthorization[]): void {
-  const candidateNonces = [...new Set(used.map(({ nonce }) => nonce))];
-  for (const movement of movements) movement.candidateNonces = candidateNonces;
-  const unpaired = new Set(movements);
-  for (const [index, { logIndex, nonce }] of used.entries()) {
-    const [from, to] = [used[index - 1]?.logIndex ?? -1, used[index + 1]?.logIndex ?? Number.POSITIVE_INFINITY];
-    const after = movements.find((one) => unpaired.has(one) && one.logIndex > logIndex && one.logIndex < to);
-    const nearest =
-      after ?? movements.findLast((one) => unpaired.has(one) && one.logIndex > from && one.logIndex < logIndex);
-    if (!nearest) continue;
-    nearest.authorizationNonce = nonce;
-    unpaired.delete(nearest);
-  }
+function openParts(transfers: readonly TokenMovement[], used: readonly UsedAuthorization[]) {
+  const isBefore = (one: Placed | undefined, other: Placed | undefined) =>
+    one !== undefined && other !== undefined && one.logIndex < other.logIndex;
+  const isUsedLast = isBefore(transfers[0], used[0]) && isBefore(transfers.at(-1), used.at(-1));
+  return (movement: TokenMovement) =>
+    isUsedLast
+      ? used.find((one) => isBefore(movement, one))
+      : (used.findLast((one) => isBefore(one, movement)) ?? used[0]);
+}
+
+/**
+ * Returns the movements of a part that have its nonce. An issuer's fee is a movement too, so a part can have several. Of those into the
+ * treasury, the first one after the authorization has the nonce, or else the last one before it; of the treasury's own ones, the
+ * largest. Of a payment to a merchant's account, all have it, and the known transfer's receiver and amount select one.
+ */
+function listMade(
+  part: readonly TokenMovement[],
+  { payer, logIndex }: UsedAuthorization,
+  treasury: string,
+): readonly TokenMovement[] {
+  if (payer === treasury) return [part.reduce((most, one) => (one.amount > most.amount ? one : most))];
+  const deposits = part.filter(({ receiver }) => receiver === treasury);
+  const deposit = deposits.find((one) => one.logIndex > logIndex) ?? deposits.at(-1);
+  return part.filter((one) => one === deposit || one.receiver !== treasury);
 }

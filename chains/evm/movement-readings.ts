@@ -8,7 +8,7 @@ import type { EvmChain } from "./open-evm-chain.ts";
  * does not count for longer.
  */
 const KEPT_MS = 5 * 60_000;
-/** Movements and nonces that are kept of each endpoint: some 20 MB, and more than the blocks that are read together contain. */
+/** Movements that are kept of each endpoint: some 20 MB, and more than the blocks that are read together contain. */
 const MAX_MOVEMENTS = 20_000;
 
 // One for each endpoint: no endpoint may vouch for what another one has shown.
@@ -24,7 +24,7 @@ export function findMovement(chain: EvmChain, movement: EvmMovement): EvmMovemen
  * reading off, and the reading is repeated from its start: without these it would end at the same place each time.
  */
 export function keepMovements(chain: EvmChain, movements: readonly EvmMovement[]): void {
-  const kept = readings.get(chain.rpc) ?? openKeptReadings({ keptMs: KEPT_MS, maxSize: MAX_MOVEMENTS, sizeOf });
+  const kept = readings.get(chain.rpc) ?? openKeptReadings({ keptMs: KEPT_MS, maxSize: MAX_MOVEMENTS });
   readings.set(chain.rpc, kept);
   for (const movement of movements) kept.keep(keyOf(chain, movement), movement);
 }
@@ -35,6 +35,3 @@ export function keepMovements(chain: EvmChain, movements: readonly EvmMovement[]
  */
 const keyOf = ({ treasury }: EvmChain, { blockId, txHash, logIndex }: EvmMovement) =>
   `${treasury} ${blockId} ${txHash} ${logIndex}`;
-
-/** Returns the size of a movement: it can name many nonces. */
-const sizeOf = ({ candidateNonces = [] }: EvmMovement) => 1 + candidateNonces.length;

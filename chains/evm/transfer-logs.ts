@@ -15,9 +15,9 @@ export type OurContracts = { collector: Hex; disburser: Hex; treasury: Hex };
 
 /**
  * Returns the movements of Transfer logs, each with its natural key if another log shows it:
- * - EIP-3009: the AuthorizationUsed log of the same token, payer and transaction; see `matchAuthorizations`.
  * - Permit2: a later Collected log of our Collector in the same transaction with the same token, payer and amount.
  * - Payouts through our Disburser: a later Disbursed log, likewise.
+ * - EIP-3009, for all others: the AuthorizationUsed log of the same token, payer and transaction; see `matchAuthorizations`.
  *
  * Nothing else proves a transfer. Zero amounts are skipped: any account can emit a transfer of zero in another account's
  * name, because `transferFrom` needs no allowance for it. A log that an endpoint lists twice counts once. Never throws,
@@ -27,7 +27,7 @@ export function readTransferLogs(
   logs: readonly RpcLog[],
   { collector, disburser, treasury }: OurContracts,
 ): EvmMovement[] {
-  const seen: EvmMovement[] = [];
+  const transfers: EvmMovement[] = [];
   const positionOf = ({ blockHash, logIndex }: RpcLog) => `${blockHash} ${logIndex && hexToNumber(logIndex)}`;
   const byPosition = new Map(logs.map((log) => [positionOf(log), log]));
   for (const log of byPosition.values()) {
@@ -35,9 +35,7 @@ export function readTransferLogs(
     if (!log.blockHash || !log.blockNumber || !log.transactionHash || !log.logIndex || log.removed) continue;
     // An ERC-20 Transfer has three topics and one word of data. ERC-721 uses the same topic but has four.
     if (topic !== TRANSFER_TOPIC || !from || !to || log.topics.length !== 3 || log.data.length !== 66) continue;
-    const amount = hexToBigInt(log.data);
-    if (amount === 0n) continue;
-    seen.push({
+    transfers.push({
       blockId: log.blockHash,
       blockNumber: hexToNumber(log.blockNumber),
       txHash: log.transactionHash,
@@ -45,11 +43,11 @@ export function readTransferLogs(
       token: lowerCaseHex(log.address),
       payer: `0x${from.slice(-40)}`,
       receiver: `0x${to.slice(-40)}`,
-      amount,
+      amount: hexToBigInt(log.data),
       authorizationNonce: null,
     });
   }
-  matchAuthorizations(seen, [...byPosition.values()]);
+  const seen = transfers.filter(({ amount }) => amount > 0n);
   const collected = logs.filter((log) => log.address.toLowerCase() === collector && log.topics[0] === COLLECTED_TOPIC);
   const byTransaction = Map.groupBy(seen, ({ txHash }) => txHash);
   const inTransactionOf = ({ transactionHash }: RpcLog) =>
@@ -57,6 +55,8 @@ export function readTransferLogs(
   for (const log of collected) if (!log.removed) markCollected(inTransactionOf(log), log);
   const disbursed = logs.filter((log) => log.address.toLowerCase() === disburser && log.topics[0] === DISBURSED_TOPIC);
   for (const log of disbursed) if (!log.removed) markDisbursed(inTransactionOf(log), log, treasury);
+  const unnamed = transfers.filter(({ authorizationNonce }) => authorizationNonce === null);
+  matchAuthorizations(unnamed, { logs: [...byPosition.values()], treasury });
   return seen;
 }
 

@@ -21,6 +21,12 @@ export const signerMutations: readonly MutationGroup[] = [
         replace: "movement.authorizationNonce === null",
       },
       {
+        name: "a movement that was recorded while the chain was read counts for a second payment",
+        find: "refused ?? findRecorded(one.claim) ?? ",
+        replace: "refused ?? ",
+        tests: ["test/integration/signer/several-authorizations.test.ts"],
+      },
+      {
         name: "a deposit counts before it is final",
         find: 'if (transaction.state === "not_final") return refuse("not_final");',
         replace: 'if (transaction.state === "not_final") return refuse("deposit_not_found");',

@@ -105,11 +105,57 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "log.authorizationNonce === transfer.authorization_nonce",
         replace: "true",
       },
+    ],
+  },
+  {
+    file: "chains/evm/match-authorizations.ts",
+    tests: ["test/unit/chains/evm/match-authorizations.test.ts"],
+    mutations: [
       {
-        name: "a nonce that many movements may have is searched once for each of them",
-        find: "return [...new Set([",
-        replace: "return [...([",
-        tests: ["test/unit/transfers/evm/read-blocks.test.ts"],
+        name: "a movement before the only authorization is not the authorization's",
+        find: " ?? used[0])",
+        replace: ")",
+      },
+      {
+        name: "a nonce that is used for nothing takes the movement of the authorization before it",
+        find: "amount > 0n || payer !== treasury",
+        replace: "amount > 0n",
+      },
+      {
+        name: "a stranger's transfers of zero change the nonces of payouts",
+        find: "({ amount, payer }) => amount > 0n || payer !== treasury",
+        replace: "() => true",
+      },
+      {
+        name: "a nonce that is used last takes the movement of the authorization before it",
+        find: "isBefore(transfers[0], used[0]) && ",
+        replace: "",
+      },
+      {
+        name: "a nonce counts for several movements into the treasury",
+        find: "one === deposit || one.receiver !== treasury",
+        replace: "true",
+      },
+      {
+        name: "a nonce counts for a later movement into the treasury than the authorization's own",
+        find: "deposits.find((one) => one.logIndex > logIndex) ?? ",
+        replace: "",
+      },
+      {
+        name: "the issuer's fee of a payout has the payout's nonce",
+        find: "if (payer === treasury) return",
+        replace: "if (false) return",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/transfer-logs.ts",
+    tests: ["test/unit/chains/evm/transfer-logs.test.ts"],
+    mutations: [
+      {
+        name: "a movement that our contract has named counts for an authorization",
+        find: "transfers.filter(({ authorizationNonce }) => authorizationNonce === null)",
+        replace: "transfers",
       },
     ],
   },

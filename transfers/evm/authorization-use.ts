@@ -14,7 +14,7 @@ import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { EvmTransferRow } from "../../db/queries/transfers.ts";
-import { isProof, resolveNonces } from "../match-movements.ts";
+import { isProof } from "../match-movements.ts";
 
 type Authorized = Pick<EvmTransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
 
@@ -112,7 +112,6 @@ async function findProof(chain: EvmChain, hash: Hex, transfer: EvmTransferRow): 
   const receipt = await readReceipt(chain.rpc, hash);
   if (!receipt) throw new ChainError("rpc_behind", { detail: `receipt of ${hash}` });
   const movements = await readNaturalKeys(chain, readTransferLogs(receipt.logs, chain), [receipt]);
-  resolveNonces(movements, [transfer]);
   return movements.find((log) => isProof(log, transfer));
 }
 

@@ -138,7 +138,7 @@ async function readMovements(view: EvmChain, movement: Shown): Promise<EvmMoveme
 
 /** Returns true when an endpoint shows a movement with this natural key, or when none is known. */
 async function hasKey(view: EvmChain, log: EvmMovement, nonce: string | null): Promise<boolean> {
-  if (nonce === null || log.authorizationNonce === nonce || log.candidateNonces?.includes(nonce)) return true;
+  if (nonce === null || log.authorizationNonce === nonce) return true;
   if (log.authorizationNonce !== null) return false;
   const pushed = { ...log };
   await matchPushes(view.rpc, [pushed]);

@@ -5,6 +5,7 @@ import { newKey } from "../../../../local/networks-document.ts";
 import { mine, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
 import { deployTestContract } from "../../../support/test-contracts.ts";
+import { startTestSigner } from "../../../support/test-signer.ts";
 import { mintTestToken, testTokenBalance } from "../../../support/token-kinds.ts";
 
 const chain = await startChain();
@@ -27,7 +28,9 @@ test.each([
       domain: { name: "Authorized Token", version: "1" },
       bytesSignatures: false,
     };
-    const fixture = await makeMerchantFixture(chain, { assets: [asset], change: { assets: [entry] } });
+    const change = { assets: [entry] };
+    const { signer } = await startTestSigner(chain, { change });
+    const fixture = await makeMerchantFixture(chain, { assets: [asset], change, signer });
     await checkChain(fixture.deps.chains, chain.id);
     const buyers = [newKey(), newKey()].map(({ privateKey }) => privateKeyToAccount(privateKey));
     for (const { address } of buyers) await mintTestToken(chain, asset, address);
@@ -52,7 +55,7 @@ test.each([
     // The treasury bears the issuer's fee on payouts.
     await mintTestToken(chain, asset, chain.keys.treasury.address);
     await fixture.watch();
-    for (const id of ids) await fixture.settle((await fixture.settlementOf(id)).id);
+    for (const id of ids) expect(await fixture.settle((await fixture.settlementOf(id)).id)).toEqual(["begun"]);
     await fixture.relay();
     await fixture.watch();
     await mine(chain);

@@ -97,7 +97,7 @@ test("transactions that each make a thousand movements and use hundreds of autho
   if (!token) throw new Error("the chain has no token");
   // As many movements and authorizations as the gas of an Ethereum block allows in one transaction.
   const seen = Array.from({ length: 10 }, (_, block) => {
-    const candidateNonces = Array.from({ length: 250 }, () => toHex(randomBytes(32)));
+    const nonces = Array.from({ length: 250 }, () => toHex(randomBytes(32)));
     const [txHash, payer] = [toHex(randomBytes(32)), toHex(randomBytes(20))];
     const at = { blockId: toHex(randomBytes(32)), blockNumber: 100 + block, txHash };
     const moved = { token: token.token, payer, receiver: evm.treasury, amount: 1n };
@@ -105,8 +105,7 @@ test("transactions that each make a thousand movements and use hundreds of autho
       ...at,
       ...moved,
       logIndex,
-      authorizationNonce: candidateNonces[logIndex] ?? null,
-      candidateNonces,
+      authorizationNonce: nonces[logIndex] ?? null,
     }));
   }).flat();
   const unsolicited = async () => () => undefined;

@@ -83,9 +83,7 @@ test.each<[string, RpcLog[]]>([
   ["before the authorization, with another log in between", [moved(2), used(4)]],
   ["with a transfer of zero in between", [used(2), moved(3, { data: amountData(0n) }), moved(4)]],
 ])("a payer's only Transfer %s gets the nonce of their only authorization", (_how, logs) => {
-  expect(readTransferLogs(logs).map((seen) => [seen.authorizationNonce, seen.candidateNonces])).toEqual([
-    [nonce, undefined],
-  ]);
+  expect(readTransferLogs(logs).map((seen) => seen.authorizationNonce)).toEqual([nonce]);
 });
 
 const usedSecond = (index: number) => log(index, [AUTHORIZATION_USED_TOPIC, pad(payer), second]);
@@ -100,16 +98,6 @@ test.each<[string, RpcLog[]]>([
     expect(seen.map((one) => one.authorizationNonce)).toEqual([nonce, second]);
   },
 );
-
-test("one authorization sets the nonce of one of two Transfers, and both list it as a used nonce", () => {
-  const seen = readTransferLogs([used(3), moved(4), moved(5)]);
-  expect(seen.map((one) => one.authorizationNonce)).toEqual([nonce, null]);
-  expect(seen.map((one) => one.candidateNonces)).toEqual([[nonce], [nonce]]);
-});
-
-test("an authorization after the last of several transfers belongs to the transfer before it", () => {
-  expect(readTransferLogs([moved(1), moved(3), used(4)]).map((seen) => seen.authorizationNonce)).toEqual([null, nonce]);
-});
 
 test.each<[string, RpcLog]>([
   ["an ERC-721 transfer, which has four topics", log(4, [TRANSFER_TOPIC, pad(payer), pad(receiver), pad("0x01")])],
@@ -141,6 +129,12 @@ test("a log that an endpoint lists twice is read as one movement", () => {
 
 const collected = (index: number, topics: Hex[], data: Hex) =>
   log(index, [COLLECTED_TOPIC, ...topics], { address: collector, data });
+
+test("a movement that a Collected log names is not an authorization's", () => {
+  const mark = collected(6, [pad(token), pad(payer), second], amountData(5n));
+  const seen = readTransferLogs([moved(3), used(4), moved(5), mark]);
+  expect(seen.map((one) => one.authorizationNonce)).toEqual([nonce, second]);
+});
 
 test("a Collected log sets the nonce of the nearest matching movement before it", () => {
   const mark = collected(6, [pad(token), pad(payer), nonce], amountData(5n));
