@@ -160,6 +160,17 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/evm/authorization-use.ts",
+    tests: ["test/integration/transfers/evm/nonces-used-for-nothing.test.ts"],
+    mutations: [
+      {
+        name: "the movement of another authorization in the same transaction is found for a transfer",
+        find: "movements.find((log) => isProof(log, transfer))",
+        replace: "movements.find((log) => log.amount === transfer.amount)",
+      },
+    ],
+  },
+  {
     file: "transfers/record-movements.ts",
     tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
     mutations: [
