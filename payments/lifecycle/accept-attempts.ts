@@ -17,7 +17,7 @@ const LOCK_WAIT_MS = 2_000;
 export type Outcomes = ReadonlyMap<AttemptWithContext, VerificationResult>;
 /**
  * `transfers`: the accepted attempts, each with its transfer's id (null in test mode). `raced`: attempts whose payers
- * have committed funds to another payment since they were verified.
+ * have committed funds to another payment since they were verified, and later attempts of the same payments.
  */
 export type Accepted = { transfers: ReadonlyMap<string, string | null>; raced: ReadonlySet<AttemptWithContext> };
 
@@ -41,6 +41,9 @@ export async function acceptAttempts(
     const locked = await lockAttempts(db, outcomes, chosen);
     const raced = new Set<AttemptWithContext>();
     const covered = await keepFunded(db, { outcomes, attempts: locked, raced });
+    // A payment whose chosen attempt is not tried may still be paid by another one.
+    const tried = new Set(covered.map(({ payment }) => payment.id));
+    for (const whole of attempts) if (!tried.has(whole.payment.id) && !chosen.includes(whole)) raced.add(whole);
     const accepted = await movePayments(db, covered, at);
     const ids = accepted.map(({ attempt }) => attempt.id);
     await keepVerified(

@@ -43,7 +43,7 @@ export async function verifyBatch(
   return results;
 }
 
-/** Verifies attempts once. `raced` lists attempts whose payers have committed funds to another payment meanwhile. */
+/** Verifies attempts once. `raced` lists the attempts that are to be verified again, as `acceptAttempts` returns them. */
 async function verifyOnce(
   deps: VerifyDeps,
   attempts: readonly AttemptWithContext[],

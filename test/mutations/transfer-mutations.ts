@@ -1005,6 +1005,17 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/lifecycle/accept-attempts.ts",
+    tests: ["test/integration/payments/lifecycle/accept-attempts.test.ts"],
+    mutations: [
+      {
+        name: "a confirm is refused because an earlier one of its payment is not accepted",
+        find: "if (!tried.has(whole.payment.id) && !chosen.includes(whole)) raced.add(whole);",
+        replace: "if (tried.size < 0) raced.add(whole);",
+      },
+    ],
+  },
+  {
     file: "transfers/evm/dry-run.ts",
     tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
     mutations: [
