@@ -1005,6 +1005,22 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/evm/payer-funds.ts",
+    tests: ["test/integration/transfers/evm/payer-funds.test.ts"],
+    mutations: [
+      {
+        name: "payments through Permit2 are accepted beyond the payer's allowance",
+        find: "      if (rest > 0n && allowed !== undefined && allowed < one.amount + rest) return INSUFFICIENT_ALLOWANCE;\n",
+        replace: "",
+      },
+      {
+        name: "a payment is refused for an allowance that its own permit grants",
+        find: "if (rest > 0n && allowed",
+        replace: "if (allowed",
+      },
+    ],
+  },
+  {
     file: "payments/lifecycle/accept-attempts.ts",
     tests: ["test/integration/payments/lifecycle/accept-attempts.test.ts"],
     mutations: [

@@ -281,10 +281,11 @@ async function decide(
   const { outcome, funds, counted } = found;
   const good: VerificationResult = { ok: true, smartWallet, codeHash, counted };
   if (found.refused.has(one.payer)) return { ok: false, reason: SCREENED_OUT };
-  if (outcome?.ok && funds.take(one)) return good;
+  const uncovered = outcome?.ok ? funds.take(one) : undefined;
+  if (outcome?.ok && uncovered === undefined) return good;
   // Another relayer may have made the same transfer. Then the money has arrived, unless it is booked as an exception.
   if (await isObserved(deps.db, one)) return good;
-  if (outcome?.ok || !funds.holds(one)) return { ok: false, reason: INSUFFICIENT_FUNDS };
+  if (outcome?.ok || !funds.holds(one)) return { ok: false, reason: uncovered ?? INSUFFICIENT_FUNDS };
   if (!outcome) return { ok: false, reason: "the transfer was not simulated" };
   // The lane cannot pay for gas, which is no reason to reject the buyer.
   if ("unfunded" in outcome) return { ok: false, later: true, reason: "the payment cannot be checked at this moment" };
