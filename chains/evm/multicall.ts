@@ -90,6 +90,9 @@ const MULTICALL_OVERHEAD_GAS = 60_000;
  */
 export type BatchMember = { calls: readonly Call[]; gas: number; alone: boolean };
 
+/** The outcome of a member. `alone`: it failed among the others, or has no outcome there, and this is its outcome without them. */
+export type MemberOutcome = CallOutcome & { alone?: true };
+
 /** How many members `simulateSeparately` simulates at the same time. */
 const CONCURRENCY = 8;
 
@@ -101,7 +104,7 @@ export async function simulateIsolated(
   rpc: Rpc,
   at: { multicall: Hex; from?: Hex },
   members: readonly BatchMember[],
-): Promise<CallOutcome[]> {
+): Promise<MemberOutcome[]> {
   const batchable = members.filter((member) => !member.alone);
   // A single member needs no batch.
   const batched = members.length > 1 ? await simulateBatch(rpc, at, batchable) : new Map<BatchMember, CallOutcome>();
@@ -119,10 +122,13 @@ export async function retryFailedAlone(
   at: { multicall: Hex; from?: Hex },
   members: readonly BatchMember[],
   outcomes: readonly (CallOutcome | undefined)[],
-): Promise<CallOutcome[]> {
+): Promise<MemberOutcome[]> {
   const failed = members.filter((_member, index) => !outcomes[index]?.ok);
   const retried = await simulateSeparately(rpc, at, failed);
-  return members.map((member, index) => retried.get(member) ?? outcomes[index] ?? NO_RESULT);
+  return members.map((member, index): MemberOutcome => {
+    const alone = retried.get(member);
+    return alone ? { ...alone, alone: true } : (outcomes[index] ?? NO_RESULT);
+  });
 }
 
 const NO_RESULT: CallOutcome = { ok: false, reason: "the simulation returned no result" };

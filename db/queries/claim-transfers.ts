@@ -16,6 +16,8 @@ type ClaimArgs = {
   now: Date;
   limit: number;
   mostInclusions: number;
+  /** Payers with plain keys whose transfers a lane must not send now. */
+  barred?: readonly string[];
   /** Only transfers of contract wallets that are not excluded; when unset, only those of other payers. */
   wallets?: ExcludedWallets | undefined;
 };
@@ -33,16 +35,26 @@ export async function listClaimable(db: Db, args: ClaimArgs): Promise<EvmRow<Row
 /** SQL: the columns of a transfer. */
 const columnsOfTransfer = (table: string) => sql.join(transferColumns.map((column) => sql.ref(`${table}.${column}`)));
 
-function isClaimable({ wallets, ...args }: ClaimArgs): RawBuilder<unknown> {
+function isClaimable({ wallets, barred = [], ...args }: ClaimArgs): RawBuilder<unknown> {
   const ofWallets = wallets
     ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and coalesce(t.code_hash, '') <> all(${wallets.codes})`
-    : sql`not t.smart_wallet`;
+    : sql`not t.smart_wallet and t.payer <> all(${barred})`;
   return sql`from transfer t
       where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
         and ${ofWallets}
+        and (t.purpose <> 'payment' or t.payer <> all(array(${payersInFlight(args.chain)})))
         and not (t.alone and t.purpose = 'payment'
           and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
         and (t.lane_id = ${args.laneId} or ${isUnreserved("t")})`;
+}
+
+/**
+ * SQL: payers who have a transfer in flight, and another one that has failed. Their transfers wait: the money that a simulation finds
+ * may be what the transfer in flight takes.
+ */
+function payersInFlight(chain: string): RawBuilder<unknown> {
+  return sql`select o.payer from transfer o where o.chain = ${chain} and o.state = 'assigned' and o.payer in (
+    select f.payer from transfer f where f.chain = ${chain} and f.state = 'ready' and f.retries > 0)`;
 }
 
 /**
@@ -68,8 +80,8 @@ export function isUnreserved(transfer: string): RawBuilder<boolean> {
 
 /**
  * Reserves for a lane the transfers that it may send next, in the order of `claimOrder`. Skips transfers that wait for a retry, and
- * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
- * included `mostInclusions` times without moving money (transfers/evm/end-fruitless.ts ends it).
+ * transfers that are reserved for another leased lane; the end of that lease frees them. Skips the transfers of barred payers, and
+ * a buyer's transfer that was included `mostInclusions` times without moving money (transfers/evm/end-fruitless.ts ends both).
  */
 export async function claimReady(db: Db, args: ClaimArgs): Promise<EvmRow<Row>[]> {
   const { rows } = await sql<Row>`

@@ -17,10 +17,12 @@ export type LaneWork = {
   baseFee: bigint | null;
   /** The newest block that was read; null when no block was read. */
   height: number | null;
-  /** Ready transfers of plain keys, counted up to `limit`. Other lanes may have reserved some of them. */
+  /** Ready transfers of plain keys, counted up to `limit`. Other lanes may have reserved some of them, and some payers must wait. */
   ready: number;
   /** True when a transfer of a contract wallet is ready. */
   hasWallets: boolean;
+  /** True when a transfer of a plain key is ready whose payer has burned gas alone since `burnersSince`. */
+  hasBurners: boolean;
   /** Gas that shared transactions have burned on the chain since `burnedSince` without making their members' transfers. */
   sharedBurned: bigint;
   /** The number of the next replacement for the lane's next nonce: 0 unless that nonce was lowered. */
@@ -38,9 +40,10 @@ export async function readLaneWork(
     now: Date;
     limit: number;
     burnedSince: Date;
+    burnersSince: Date;
   },
 ): Promise<LaneWork> {
-  const { chain, laneId, nonce, kinds, now, limit, burnedSince } = args;
+  const { chain, laneId, nonce, kinds, now, limit, burnedSince, burnersSince } = args;
   const ready = sql`from transfer where chain = ${chain} and state = 'ready' and kind = any(${kinds})
     and (hold_until is null or hold_until <= ${now})`;
   const { rows } = await sql<LaneWork>`
@@ -49,6 +52,9 @@ export async function readLaneWork(
       (select number from chain_block where chain = ${chain} order by number desc limit 1) as height,
       (select count(*)::int from (select ${ready} and not smart_wallet limit ${limit}) keys) as ready,
       exists (select ${ready} and smart_wallet) as "hasWallets",
+      exists (select from burned_gas b join transfer t on t.chain = b.chain and t.payer = b.payer
+        where b.chain = ${chain} and b.at > ${burnersSince} and b.alone
+          and t.state = 'ready' and not t.smart_wallet) as "hasBurners",
       (select coalesce(sum(b.gas), 0) from burned_gas b
         where b.chain = ${chain} and b.at > ${burnedSince} and not b.alone) as "sharedBurned",
       (select coalesce(max(replacement) + 1, 0)::int from transaction where lane_id = ${laneId} and nonce = ${nonce}) as replacement

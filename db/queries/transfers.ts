@@ -181,18 +181,40 @@ function backOff(now: Date) {
   return sql<Date>`${now}::timestamptz + least(60, power(2, least(retries, 6))) * interval '1 second'`;
 }
 
+/** The columns of a transfer that is retried later. */
+function heldColumns({ error, now }: { error: string; now: Date }) {
+  return {
+    lane_id: null,
+    last_error: error,
+    retries: sql<number>`retries + 1`,
+    hold_until: backOff(now),
+    due_at: backOff(now),
+  };
+}
+
 /** Postpones a transfer that cannot be made now. Its authorization stays valid until it expires. */
 export async function holdTransfer(db: Db, args: { id: string; error: string; now: Date }): Promise<void> {
   await db
     .updateTable("transfer")
-    .set({
-      lane_id: null,
-      last_error: args.error,
-      retries: sql`retries + 1`,
-      hold_until: backOff(args.now),
-      due_at: backOff(args.now),
-    })
+    .set(heldColumns(args))
     .where("id", "=", args.id)
+    .where("state", "=", "ready")
+    .execute();
+}
+
+/**
+ * Postpones transfers that fail beside another one of their account. Those of payments get a transaction of their own: gas that
+ * it burns counts for their payer.
+ */
+export async function separateTransfers(
+  db: Db,
+  args: { ids: readonly string[]; error: string; now: Date },
+): Promise<void> {
+  if (args.ids.length === 0) return;
+  await db
+    .updateTable("transfer")
+    .set({ ...heldColumns(args), alone: sql<boolean>`alone or purpose = 'payment'` })
+    .where(sql<boolean>`id = any(${args.ids})`)
     .where("state", "=", "ready")
     .execute();
 }

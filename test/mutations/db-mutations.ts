@@ -701,6 +701,16 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "\n",
       },
       {
+        name: "a payer's transfers are sent beside the one in flight although one of them has failed",
+        find: "and (t.purpose <> 'payment' or t.payer <> all(array(${payersInFlight(args.chain)})))\n",
+        replace: "\n",
+      },
+      {
+        name: "a payer without a failed transfer has one in flight",
+        find: " and f.retries > 0)`",
+        replace: ")`",
+      },
+      {
         name: "transfers that fail keep newer ones out of the batches",
         find: 'sql`(${column("retries")} > 0), ',
         replace: "sql`",
@@ -727,6 +737,12 @@ export const dbMutations: readonly MutationGroup[] = [
     file: "db/queries/transfers.ts",
     tests: ["test/integration/db/queries/transfer-assignment.test.ts"],
     mutations: [
+      {
+        name: "a payment's transfer that fails beside another one of its account shares a transaction again",
+        find: "alone: sql<boolean>`alone or purpose = 'payment'`",
+        replace: "alone: sql<boolean>`alone`",
+        tests: ["test/integration/transfers/evm/overspent-accounts.test.ts"],
+      },
       {
         name: "a lane sends a transfer that another lane holds",
         find: '(transfer.lane_id = ${args.laneId} or ${isUnreserved("transfer")}) and ${isUnchanged',

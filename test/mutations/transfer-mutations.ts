@@ -1005,6 +1005,17 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/evm/claim-batch.ts",
+    tests: ["test/integration/transfers/evm/claim-batch.test.ts"],
+    mutations: [
+      {
+        name: "lanes send for a barred payer with a plain key",
+        find: "hasBurners ? [...(await readGasRules(deps, chain, { forLane: false })).barred] : []",
+        replace: "[]",
+      },
+    ],
+  },
+  {
     file: "transfers/evm/payer-funds.ts",
     tests: ["test/integration/transfers/evm/payer-funds.test.ts"],
     mutations: [
@@ -1053,8 +1064,20 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a transfer that would fail is sent",
-        find: "if (!isRefused && outcome?.ok) good.push(member);",
-        replace: "if (!isRefused && outcome) good.push(member);",
+        find: "if (isRefused || !outcome?.ok) {",
+        replace: "if (isRefused || !outcome) {",
+      },
+      {
+        name: "transfers that fail beside another one of their account are sent with it",
+        find: "outcome.alone && spending.has(accountOf(member))",
+        replace: "false",
+        tests: ["test/integration/transfers/evm/overspent-accounts.test.ts"],
+      },
+      {
+        name: "transfers of one account that all fail among others are sent together",
+        find: "      spending.add(accountOf(member));\n",
+        replace: "",
+        tests: ["test/integration/transfers/evm/failures-among-others.test.ts"],
       },
       {
         name: "the transfer of a payer who has become a contract is batched",

@@ -29,20 +29,27 @@ export const RELAYED: readonly EvmKind[] = ["eip3009", "permit2", "disburse"];
 
 /**
  * Claims the transfers of the lane's next batch, up to the largest batch of the chain. `ready` and `hasWallets` say which
- * groups have ready transfers, so that no statement claims from an empty one.
+ * groups have ready transfers, so that no statement claims from an empty one. `hasBurners` says whether a payer who waits may be
+ * barred, so that the gas limits are read only then.
  */
 export async function claimBatch(
   deps: TransferDeps,
   chain: EvmChain,
   lane: Lane,
-  { ready, hasWallets }: Pick<LaneWork, "ready" | "hasWallets">,
+  { ready, hasWallets, hasBurners }: Pick<LaneWork, "ready" | "hasWallets" | "hasBurners">,
 ): Promise<EvmTransferRow[]> {
-  const ofKeys = lane.takes === "wallets" || ready === 0 ? [] : await claimKeys(deps, chain, lane);
+  const ofKeys = lane.takes === "wallets" || ready === 0 ? [] : await claimKeys(deps, chain, lane, hasBurners);
   return ofKeys.length > 0 || lane.takes === "keys" || !hasWallets ? ofKeys : claimWallet(deps, chain, lane);
 }
 
-function claimKeys(deps: TransferDeps, chain: EvmChain, { lease, signers }: Lane): Promise<EvmTransferRow[]> {
-  const limits = { limit: maxBatchSize(chain), mostInclusions: MAX_INCLUSIONS, wallets: undefined };
+async function claimKeys(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { lease, signers }: Lane,
+  hasBurners: boolean,
+): Promise<EvmTransferRow[]> {
+  const barred = hasBurners ? [...(await readGasRules(deps, chain, { forLane: false })).barred] : [];
+  const limits = { limit: maxBatchSize(chain), mostInclusions: MAX_INCLUSIONS, barred };
   const claim = signers.length === 1 ? listClaimable : claimReady;
   return claim(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
 }

@@ -2,11 +2,11 @@ import type { Hex } from "viem";
 import { readAccountKinds, readCodeHashes } from "../../chains/evm/account-code.ts";
 import { isApproved } from "../../chains/evm/disburser-approval.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
-import { type BatchMember, type CallOutcome, retryFailedAlone } from "../../chains/evm/multicall.ts";
+import { type BatchMember, type MemberOutcome, retryFailedAlone } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import { simulateTransaction } from "../../chains/evm/simulate-transaction.ts";
-import { type EvmTransferRow, holdTransfer, markAsWallets } from "../../db/queries/transfers.ts";
+import { type EvmTransferRow, holdTransfer, markAsWallets, separateTransfers } from "../../db/queries/transfers.ts";
 import { keepUnpaidPayouts } from "../adopt-payouts.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import { claimExistingMovement, declineTransfer } from "../decline-transfer.ts";
@@ -25,6 +25,9 @@ type Sending = { signer: Signer; price: Price; handlers: SendHandlers };
 /** A transfer that is not sent: its payer is refused by screening, or it would fail for this reason. */
 type Failed = { row: EvmTransferRow; isRefused: boolean; reason: string };
 
+/** Why a transfer that passes alone is not sent with the others of its account. */
+const FAILS_BESIDE_ANOTHER = "fails beside another transfer of its account, and is retried later";
+
 /**
  * The transfers of a batch that can be sent, and a function that holds or ends the others. Each of those takes several statements,
  * so it is called after the broadcast, and before the lane claims its next batch. It throws database errors.
@@ -33,7 +36,8 @@ type DryRun = { good: readonly RowMember[]; handleFailed: () => Promise<void> };
 
 /**
  * Simulates a batch and finds the transfers that can be sent. No gas is spent on a transfer that cannot succeed now, and nothing
- * is sent for a payer that fails screening.
+ * is sent for a payer that fails screening. Of an account whose money or allowance does not cover all of its transfers, those are
+ * sent that pass together. Each of the others passes alone, and would fail beside them.
  */
 export async function dryRunBatch(
   deps: TransferDeps,
@@ -43,25 +47,40 @@ export async function dryRunBatch(
 ): Promise<DryRun> {
   const good: RowMember[] = [];
   const failed: Failed[] = [];
+  const separated: string[] = [];
   const payouts = batch.flatMap(({ row }) => (row.purpose === "payment" ? [] : [row]));
   const unmade = new Set(await keepUnpaidPayouts(deps, payouts, handlers.adopted));
   const rest = batch.filter(({ row }) => row.purpose === "payment" || unmade.has(row));
   const { members, outcomes, refused } = await simulate(deps, chain, sending, rest);
+  const spending = new Set(members.filter((_member, index) => passesAmongOthers(outcomes[index])).map(accountOf));
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
     const { row } = member;
     const isRefused = row.purpose === "payment" && refused.has(row.payer);
-    if (!isRefused && outcome?.ok) good.push(member);
-    else {
+    if (isRefused || !outcome?.ok) {
       const reason = outcome?.ok === false ? outcome.reason : "the simulation returned no result";
       failed.push({ row, isRefused, reason });
+    } else if (outcome.alone && spending.has(accountOf(member))) separated.push(row.id);
+    else {
+      good.push(member);
+      spending.add(accountOf(member));
     }
   }
   const handleFailed = async () => {
+    await separateTransfers(deps.db, { ids: separated, error: FAILS_BESIDE_ANOTHER, now: deps.now() });
     for (const one of failed)
       await holdOrEnd(deps, chain, one, handlers).catch((error: unknown) => holdUnprocessable(deps, one.row, error));
   };
   return { good, handleFailed };
+}
+
+function passesAmongOthers(outcome: MemberOutcome | undefined): boolean {
+  return outcome?.ok === true && !outcome.alone;
+}
+
+/** Returns the account and the token that a transfer takes. */
+function accountOf({ row }: RowMember): string {
+  return `${row.token} ${row.payer}`;
 }
 
 /** Holds a transfer that would fail, ends one whose payer is refused, and keeps one that was made in the meantime. */
@@ -95,7 +114,7 @@ async function explain(chain: EvmChain, row: EvmTransferRow, reason: string): Pr
 }
 
 /** The transfers of a batch that can be sent together, their outcomes in order, and the payers that screening refuses. */
-type Simulated = { members: readonly RowMember[]; outcomes: readonly CallOutcome[]; refused: ReadonlySet<string> };
+type Simulated = { members: readonly RowMember[]; outcomes: readonly MemberOutcome[]; refused: ReadonlySet<string> };
 
 /**
  * Simulates a batch and screens its payers, without those payers that have become contracts. A key may have delegated to code

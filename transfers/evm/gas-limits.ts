@@ -56,6 +56,11 @@ export function decideGasRules(
   };
 }
 
+/** Returns since when burned gas counts for the limits of a day. */
+export function dayBefore(now: Date): Date {
+  return new Date(now.getTime() - DAY_MS);
+}
+
 /** Returns since when burned gas counts for the limits of an hour. */
 export function hourBefore(now: Date): Date {
   return new Date(now.getTime() - HOUR_MS);
@@ -76,8 +81,8 @@ export async function readGasRules(
   { forLane }: { forLane: boolean },
 ): Promise<GasRules & { busy: ReadonlySet<string> }> {
   const now = deps.now();
-  const [dayAgo, hourAgo] = [new Date(now.getTime() - DAY_MS), hourBefore(now)];
-  const burned = await listBurnedByPayer(deps.db, { chain: chain.chain, dayAgo, hourAgo });
+  const window = { chain: chain.chain, dayAgo: dayBefore(now), hourAgo: hourBefore(now) };
+  const burned = await listBurnedByPayer(deps.db, window);
   const inFlight = forLane ? await listWalletsInFlight(deps.db, chain.chain) : [];
   const busy = new Set(inFlight.map(({ payer }) => payer));
   return { ...decideGasRules(gasLimitsOf(chain), { burned, inFlight }), busy };

@@ -6,6 +6,7 @@ import {
   type BatchMember,
   type Call,
   type CallOutcome,
+  type MemberOutcome,
   outcomesOfMembers,
   simulateBatch,
   simulateCalls,
@@ -32,7 +33,7 @@ export async function simulateScreened(
   deps: ScreeningDeps,
   chain: EvmChain,
   args: { from: Hex; members: readonly BatchMember[]; payers: readonly string[] },
-): Promise<{ outcomes: CallOutcome[]; refused: Set<string> }> {
+): Promise<{ outcomes: MemberOutcome[]; refused: Set<string> }> {
   const { members, payers } = args;
   const checks = listChecks(chain, payers);
   const at = { multicall: chain.multicall, from: args.from };

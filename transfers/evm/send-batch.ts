@@ -13,7 +13,7 @@ import { claimBatch, type Lane, RELAYED } from "./claim-batch.ts";
 import { dryRunBatch, type RowMember } from "./dry-run.ts";
 import { formingMs, lastSendMs } from "./forming-batches.ts";
 import { chooseFees } from "./gas-fees.ts";
-import { hourBefore, mustSendAlone } from "./gas-limits.ts";
+import { dayBefore, hourBefore, mustSendAlone } from "./gas-limits.ts";
 import { maxBatchSize } from "./lane-capacity.ts";
 import { readSpendable, spendGas } from "./lane-funds.ts";
 import { buildPayload, pickBatch, sumGas } from "./multicall-batch.ts";
@@ -37,7 +37,8 @@ export async function sendBatch(
   const { lease } = lane;
   const most = maxBatchSize(chain);
   const now = deps.now();
-  const wanted = { chain: chain.chain, kinds: RELAYED, now, limit: most, burnedSince: hourBefore(now) };
+  const since = { burnedSince: hourBefore(now), burnersSince: dayBefore(now) };
+  const wanted = { chain: chain.chain, kinds: RELAYED, now, limit: most, ...since };
   const work = await readLaneWork(deps.db, { ...wanted, laneId: lease.id, nonce: lease.next_nonce });
   // A transaction without a response may not have reached any node. Later nonces cannot be included before it.
   if (work.taken >= chain.network.laneWindow || work.unanswered > 0) return "blocked";

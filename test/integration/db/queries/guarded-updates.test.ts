@@ -27,6 +27,7 @@ import {
   assignTransfers,
   holdTransfer,
   lockReady,
+  separateTransfers,
   type TransferRow,
   unassignTransfers,
 } from "../../../../db/queries/transfers.ts";
@@ -86,6 +87,7 @@ describe("a transfer", () => {
     await db.updateTable("transfer").set({ lane_id: lane.id }).where("id", "=", id).execute();
     await assignTransfers(db, { calls: [await readTransfer(id)], laneId: lane.id, nonce: 3, at });
     await holdTransfer(db, { id, error: "it would fail", now: at });
+    await separateTransfers(db, { ids: [id], error: "it would fail beside another one", now: at });
     expect(await readTransfer(id)).toMatchObject({ state: "assigned", lane_id: lane.id, lane_nonce: 3, retries: 0 });
   });
 

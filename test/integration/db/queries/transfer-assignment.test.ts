@@ -87,6 +87,19 @@ describe("assigning transfers to a lane", () => {
     expect(await claim(lane, 100, later(2_000))).toEqual(ids.toReversed());
   });
 
+  test("the transfers of a payer wait for the one in flight once one of them has failed, and those of others do not", async () => {
+    const { lanes, ids, claim } = await makeChain(1, 4);
+    const lane = lanes[0]?.id ?? "";
+    const [sent = "", failed = "", next = "", other = ""] = ids;
+    await db.updateTable("transfer").set({ payer: "0xa1" }).where("id", "in", [sent, failed, next]).execute();
+    await assignTransfers(db, { calls: await readCalls([sent]), laneId: lane, nonce: 0, at: now });
+    expect(await claim(lane)).toEqual([failed, next, other]);
+    await holdTransfer(db, { id: failed, error: "balance", now });
+    expect(await claim(lane, 100, later(2_000))).toEqual([other]);
+    await db.updateTable("transfer").set({ state: "included" }).where("id", "=", sent).execute();
+    expect(await claim(lane, 100, later(2_000))).toEqual([next, other, failed]);
+  });
+
   test.each([
     ["payments", async () => undefined],
     ["payouts", (ids: readonly string[]) => makePayouts(ids)],

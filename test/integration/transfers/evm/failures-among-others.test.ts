@@ -61,6 +61,24 @@ test("transfers that fail only among others are simulated alone, and share their
   expect(await fixture.statesOf(ids)).toEqual(["confirmed", "confirmed"]);
 });
 
+test("of the transfers of one account that fail only among others, one is sent and the other one later", async () => {
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url] });
+  const [buyer] = await fundBuyers(chain, 1);
+  if (!buyer) throw new Error("there is no buyer");
+  const ids = [(await fixture.sign(buyer)).id, (await fixture.sign(buyer)).id];
+  failCallsAmongOthers();
+  await fixture.relay();
+  await fixture.watch();
+  expect(await fixture.rowsOf(ids)).toMatchObject([
+    { state: "confirmed", alone: false },
+    { state: "ready", alone: true },
+  ]);
+  fixture.clock.advance(3_000);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await fixture.statesOf(ids)).toEqual(["confirmed", "confirmed"]);
+});
+
 test("an oracle whose answers fail only among transfers is asked without them, and the payments succeed", async () => {
   const oracle = await deployTestContract(chain.client, "Oracle", "Oracle");
   const change = { screening: { oracle } };
