@@ -18,6 +18,8 @@ type ClaimArgs = {
   mostInclusions: number;
   /** Payers with plain keys whose transfers a lane must not send now. */
   barred?: readonly string[];
+  /** No transfer of a payer who has one in flight, whether one has failed or not. */
+  oneEach?: boolean;
   /** Only transfers of contract wallets that are not excluded; when unset, only those of other payers. */
   wallets?: ExcludedWallets | undefined;
 };
@@ -35,25 +37,27 @@ export async function listClaimable(db: Db, args: ClaimArgs): Promise<EvmRow<Row
 /** SQL: the columns of a transfer. */
 const columnsOfTransfer = (table: string) => sql.join(transferColumns.map((column) => sql.ref(`${table}.${column}`)));
 
-function isClaimable({ wallets, barred = [], ...args }: ClaimArgs): RawBuilder<unknown> {
+function isClaimable({ wallets, barred = [], oneEach = false, ...args }: ClaimArgs): RawBuilder<unknown> {
   const ofWallets = wallets
     ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and coalesce(t.code_hash, '') <> all(${wallets.codes})`
     : sql`not t.smart_wallet and t.payer <> all(${barred})`;
   return sql`from transfer t
       where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
         and ${ofWallets}
-        and (t.purpose <> 'payment' or t.payer <> all(array(${payersInFlight(args.chain)})))
+        and (t.purpose <> 'payment' or t.payer <> all(array(${payersInFlight(args.chain, oneEach)})))
         and not (t.alone and t.purpose = 'payment'
           and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
         and (t.lane_id = ${args.laneId} or ${isUnreserved("t")})`;
 }
 
 /**
- * SQL: payers who have a transfer in flight, and another one that has failed. Their transfers wait: the money that a simulation finds
- * may be what the transfer in flight takes.
+ * SQL: payers who have a transfer in flight and, unless `all`, another one that has failed. Their transfers wait: the money that
+ * a simulation finds may be what the transfer in flight takes.
  */
-function payersInFlight(chain: string): RawBuilder<unknown> {
-  return sql`select o.payer from transfer o where o.chain = ${chain} and o.state = 'assigned' and o.payer in (
+function payersInFlight(chain: string, all: boolean): RawBuilder<unknown> {
+  const inFlight = sql`select o.payer from transfer o where o.chain = ${chain} and o.state = 'assigned'`;
+  if (all) return inFlight;
+  return sql`${inFlight} and o.payer in (
     select f.payer from transfer f where f.chain = ${chain} and f.state = 'ready' and f.retries > 0)`;
 }
 

@@ -702,7 +702,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a payer's transfers are sent beside the one in flight although one of them has failed",
-        find: "and (t.purpose <> 'payment' or t.payer <> all(array(${payersInFlight(args.chain)})))\n",
+        find: "and (t.purpose <> 'payment' or t.payer <> all(array(${payersInFlight(args.chain, oneEach)})))\n",
         replace: "\n",
       },
       {

@@ -1013,6 +1013,11 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "hasBurners ? [...(await readGasRules(deps, chain, { forLane: false })).barred] : []",
         replace: "[]",
       },
+      {
+        name: "a payer has several payments in flight while payments share no transactions",
+        find: "const oneEach = mustSendAlone(chain, sharedBurned);",
+        replace: "const oneEach = mustSendAlone(chain, sharedBurned) && hasBurners;",
+      },
     ],
   },
   {

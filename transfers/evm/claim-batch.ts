@@ -7,7 +7,7 @@ import type { LaneLease } from "../../db/queries/lanes.ts";
 import type { EvmTransferRow } from "../../db/queries/transfers.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { MAX_INCLUSIONS, readGasRules } from "./gas-limits.ts";
+import { MAX_INCLUSIONS, mustSendAlone, readGasRules } from "./gas-limits.ts";
 import { maxBatchSize } from "./lane-capacity.ts";
 import { hasWalletLane } from "./lane-signers.ts";
 
@@ -30,15 +30,17 @@ export const RELAYED: readonly EvmKind[] = ["eip3009", "permit2", "disburse"];
 /**
  * Claims the transfers of the lane's next batch, up to the largest batch of the chain. `ready` and `hasWallets` say which
  * groups have ready transfers, so that no statement claims from an empty one. `hasBurners` says whether a payer who waits may be
- * barred, so that the gas limits are read only then.
+ * barred, so that the gas limits are read only then. While payments share no transactions, nothing shows whether an account can pay
+ * several of them, so each payer has one in flight.
  */
 export async function claimBatch(
   deps: TransferDeps,
   chain: EvmChain,
   lane: Lane,
-  { ready, hasWallets, hasBurners }: Pick<LaneWork, "ready" | "hasWallets" | "hasBurners">,
+  work: Pick<LaneWork, "ready" | "hasWallets" | "hasBurners" | "sharedBurned">,
 ): Promise<EvmTransferRow[]> {
-  const ofKeys = lane.takes === "wallets" || ready === 0 ? [] : await claimKeys(deps, chain, lane, hasBurners);
+  const { ready, hasWallets } = work;
+  const ofKeys = lane.takes === "wallets" || ready === 0 ? [] : await claimKeys(deps, chain, lane, work);
   return ofKeys.length > 0 || lane.takes === "keys" || !hasWallets ? ofKeys : claimWallet(deps, chain, lane);
 }
 
@@ -46,10 +48,11 @@ async function claimKeys(
   deps: TransferDeps,
   chain: EvmChain,
   { lease, signers }: Lane,
-  hasBurners: boolean,
+  { hasBurners, sharedBurned }: Pick<LaneWork, "hasBurners" | "sharedBurned">,
 ): Promise<EvmTransferRow[]> {
   const barred = hasBurners ? [...(await readGasRules(deps, chain, { forLane: false })).barred] : [];
-  const limits = { limit: maxBatchSize(chain), mostInclusions: MAX_INCLUSIONS, barred };
+  const oneEach = mustSendAlone(chain, sharedBurned);
+  const limits = { limit: maxBatchSize(chain), mostInclusions: MAX_INCLUSIONS, barred, oneEach };
   const claim = signers.length === 1 ? listClaimable : claimReady;
   return claim(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
 }
