@@ -57,17 +57,17 @@ export async function moveToPaying(
   return (await moveRows(db, "refund", { ids: [id], from: "due", to: "paying", at, set, where })).length > 0;
 }
 
-/** Makes the refunds of a payment that have not begun due. Returns the queues in which they wait. */
+/** Makes the refunds of a payment that have not begun due, and returns them. */
 export async function makeRefundsDue(
   db: Db,
   { paymentId, at }: { paymentId: string; at: Date },
-): Promise<Pick<RefundRow, "merchant_id" | "asset">[]> {
+): Promise<Pick<RefundRow, "merchant_id" | "asset" | "owed_asset">[]> {
   return db
     .updateTable("refund")
     .set({ due_at: at })
     .where("payment_id", "=", paymentId)
     .where("state", "=", "due")
-    .returning(["merchant_id", "asset"])
+    .returning(["merchant_id", "asset", "owed_asset"])
     .execute();
 }
 

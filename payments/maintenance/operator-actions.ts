@@ -218,6 +218,7 @@ async function makeAllDue(
   const settlement = settlementId === null ? undefined : await makeSettlementDue(db, { id: settlementId, at });
   if (settlement) await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
   const refunds = await makeRefundsDue(db, { paymentId, at });
-  for (const { merchant_id, asset } of refunds) await wakeRefunds(db, { merchantId: merchant_id ?? "", asset });
+  for (const { merchant_id, asset, owed_asset } of refunds)
+    await wakeRefunds(db, { merchantId: merchant_id ?? "", asset: owed_asset ?? asset });
   return { ...counts, settlements: settlement ? 1 : 0, refunds: refunds.length };
 }

@@ -72,8 +72,14 @@ export const payoutMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "the retry of a payment leaves its refund's queue blocked",
-        find: 'for (const { merchant_id, asset } of refunds) await wakeRefunds(db, { merchantId: merchant_id ?? "", asset });',
-        replace: "void wakeRefunds;",
+        find: 'await wakeRefunds(db, { merchantId: merchant_id ?? "", asset: owed_asset ?? asset });',
+        replace: "void [merchant_id, asset, owed_asset, wakeRefunds];",
+      },
+      {
+        name: "the retry of a payment in another asset leaves its refund's queue blocked",
+        find: "asset: owed_asset ?? asset",
+        replace: "asset: asset ?? owed_asset",
+        tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
       },
     ],
   },

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { insertObservations } from "../../../../db/queries/observations.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
+import { retryPayment } from "../../../../payments/maintenance/operator-actions.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
 import { setFee } from "../../../../payments/merchants/fee-policies.ts";
 import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
@@ -128,6 +129,17 @@ test("a restored database adopts a converted refund that lacks less than a minor
   expect(await checkLedger(db, { since: undefined })).toEqual([]);
   expect(await fixture.refund(refunds[1]?.id ?? "")).toEqual(["begun"]);
   expect(await balance()).toBe(999_997n);
+});
+
+test("the retry of a payment in another asset unblocks the queue of its refund, which is that of the owed asset", async () => {
+  const { fixture, paymentId } = await payWithFinerToken();
+  await refund(fixture, paymentId, { unit: `caip19/${assets.permit}`, value: 150n });
+  const { db, deps } = fixture;
+  const blocked = { blocked_by: "paused", blocked_at: deps.now(), due_at: new Date(deps.now().getTime() + 600_000) };
+  await db.updateTable("payout_queue").where("kind", "=", "refund").set(blocked).execute();
+  expect((await retryPayment(deps, { actor: testActor, paymentId }))?.due).toMatchObject({ refunds: 1 });
+  const queues = await db.selectFrom("payout_queue").selectAll().where("kind", "=", "refund").execute();
+  expect(queues).toMatchObject([{ asset: assets.usdc, blocked_by: null, due_at: blocked.blocked_at }]);
 });
 
 test("a payment in another asset whose fee leaves less than a minor unit of what is owed is not offered, so that no refund draws more than it sends", async () => {
