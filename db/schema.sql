@@ -2024,7 +2024,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.report_rejected_change()
+CREATE OR REPLACE FUNCTION public.report_ended_change()
  RETURNS trigger
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -2211,11 +2211,11 @@ CREATE TRIGGER attempt_known_moves BEFORE UPDATE OF state ON public.attempt FOR 
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
 CREATE TRIGGER destination_change_applied AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((new.state = 'applied'::text) AND (old.state <> 'applied'::text))) EXECUTE FUNCTION apply_destination_change();
+CREATE TRIGGER destination_change_ended BEFORE UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((new.state = ANY (ARRAY['applied'::text, 'rejected'::text])) AND (old.state <> new.state))) EXECUTE FUNCTION report_ended_change();
 CREATE TRIGGER destination_change_insert_events AFTER INSERT ON public.destination_change REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_events();
 CREATE TRIGGER destination_change_kept BEFORE DELETE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER destination_change_known_moves BEFORE UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((old.state <> new.state) AND (((((old.state <> 'requested'::text) OR (new.state <> 'approved'::text)) AND ((old.state <> 'requested'::text) OR (new.state <> 'applied'::text))) AND ((old.state <> 'requested'::text) OR (new.state <> 'rejected'::text))) AND ((old.state <> 'approved'::text) OR (new.state <> 'applied'::text))))) EXECUTE FUNCTION reject_unknown_move();
-CREATE TRIGGER destination_change_rejected BEFORE UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((new.state = 'rejected'::text) AND (old.state <> 'rejected'::text))) EXECUTE FUNCTION report_rejected_change();
 CREATE TRIGGER destination_change_state_webhook AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_destination_events();
 CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_event_change();
 CREATE TRIGGER event_known_moves AFTER INSERT ON public.event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION reject_unknown_moves();

@@ -1,5 +1,5 @@
 import { applyDueKeys, listWaitingKeys } from "./approval-keys.ts";
-import { applyDueDestinations, listWaiting } from "./destinations.ts";
+import { applyDueDestinations, listDueDestinations } from "./destinations.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { findHoldEnd } from "./stops.ts";
 import { inStoreTransaction, type Store } from "./store.ts";
@@ -7,9 +7,9 @@ import { inStoreTransaction, type Store } from "./store.ts";
 type Deps = Pick<SignerDeps, "store" | "readLimits" | "log" | "now">;
 
 /**
- * Lets the destinations apply and the approval keys count whose waiting period has ended. Does nothing while the limits file
- * says `paused` or is not usable, and for an hour after the signer was stopped: both give operators the time to reject, however
- * long they lasted. The process calls it every second, so nothing applies while it is down either.
+ * Lets the destinations apply and the approval keys count whose waiting period has ended; of the destinations, those that the service
+ * pays to. Does nothing while the limits file says `paused` or is not usable, and for an hour after the signer was stopped: both give
+ * operators the time to reject, however long they lasted. The process calls it every second, so nothing applies while it is down either.
  */
 export function applyDueClaims(deps: Deps): void {
   if (deps.readLimits()?.paused !== false) return;
@@ -33,5 +33,6 @@ export function countHeld(store: Store, at: Date): number {
 }
 
 function listDue(store: Store, at: Date) {
-  return [...listWaiting(store), ...listWaitingKeys(store)].filter(({ appliesAt }) => appliesAt <= at.getTime());
+  const dueKeys = listWaitingKeys(store).filter(({ appliesAt }) => appliesAt <= at.getTime());
+  return [...listDueDestinations(store, at), ...dueKeys];
 }

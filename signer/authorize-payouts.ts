@@ -3,7 +3,7 @@ import type { Token } from "../chains/chain.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
 import { appendApproved } from "./audit/approved-payouts.ts";
 import { noteRecorded } from "./claim-destinations.ts";
-import { findDestinationRefusal, recordDestination } from "./destinations.ts";
+import { applyPaidDestination, findDestinationRefusal, recordDestination } from "./destinations.ts";
 import type { AssetLimits, Limits } from "./limits.ts";
 import { isNewMerchant } from "./new-merchants.ts";
 import { chainOfAsset, type PayoutWithNonce, payoutNonce } from "./payout-nonce.ts";
@@ -167,6 +167,7 @@ function decideForMerchant(
     // A destination is recorded only for a payout that everything else allows, so that invented settlements register none.
     const destination = { merchantId, asset, receiver };
     noteRecorded(deps, destination, recordDestination(store, destination, waiting));
+    applyPaidDestination(store, destination, waiting);
     const refused = findDestinationRefusal(store, destination);
     if (refused) return refuse(refused);
   }

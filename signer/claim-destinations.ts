@@ -7,8 +7,12 @@ import {
   endOtherClaims,
   findDestinationRefusal,
   findWaiting,
+  type Period,
   type Recorded,
+  type Reported,
   recordDestination,
+  recordPast,
+  recordServed,
 } from "./destinations.ts";
 import type { Limits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
@@ -38,13 +42,26 @@ export function claimDestinations(deps: Report, request: DestinationsRequest): D
       if (revokeApprovalKey(store, key, { ...period, text: null }))
         log.warn({ merchant: key.merchantId, publicKey: key.publicKey }, "approval key is revoked");
     const destinations = request.destinations.map(toCanonical);
-    endOtherClaims(store, destinations, period);
-    for (const one of destinations) noteRecorded(deps, one, recordDestination(store, one, period));
+    recordReport(deps, destinations, period);
     // Statements first: a rejection may have waited for a signer that was down when the claim became due.
     const statements = request.statements.map((statement) => decide(deps, statement, { limits, at }));
     if (!limits.paused) applyDue(deps, at);
     return { destinations: destinations.map((one) => describe(deps, one)), statements };
   });
+}
+
+/** Records the destinations of a report, which has all of each merchant and asset that it names. */
+function recordReport(deps: Report, reported: readonly Reported[], period: Period): void {
+  const { store, log } = deps;
+  for (const one of reported) if (one.state !== "past") noteRecorded(deps, one, recordDestination(store, one, period));
+  // After the others, so that none of them is a merchant's first destination.
+  for (const { state, ...one } of reported)
+    if (state === "past" && recordPast(store, one, period)) {
+      const { merchantId: merchant, asset, receiver } = one;
+      log.warn({ merchant, asset, receiver }, "destination was left before its report");
+    }
+  endOtherClaims(store, reported, period);
+  for (const { state, ...one } of reported) if (state === "applied") recordServed(store, one, period);
 }
 
 /**
@@ -90,7 +107,7 @@ function describe({ store, now }: Deps, one: Destination): DestinationsResponse[
   return { state: "waiting", appliesAt: Math.max(waiting.appliesAt ?? 0, findHoldEnd(store, now())) };
 }
 
-function toCanonical({ merchantId, asset: given, receiver }: Destination): Destination {
+function toCanonical({ asset: given, receiver, ...one }: Reported): Reported {
   const asset = canonicalAsset(given);
-  return { merchantId, asset, receiver: canonicalAddress(chainOfAsset(asset), receiver) };
+  return { ...one, asset, receiver: canonicalAddress(chainOfAsset(asset), receiver) };
 }

@@ -7,13 +7,19 @@ import type { Store } from "./store.ts";
 /** A receiver of a merchant's settlements of one asset, in the canonical form of its chain. */
 export type Destination = { merchantId: string; asset: string; receiver: string };
 
+/**
+ * A destination of a worker's report. `applied`: the service pays to it. `requested`: a change to it waits. `past`: a change to it
+ * has applied or was rejected, and it is neither of the others any more.
+ */
+export type Reported = Destination & { state: "applied" | "requested" | "past" };
+
 const HOUR_MS = 3_600_000;
 
 /** The time of a claim that applies only by an approval: the last one that Date can represent, Unix milliseconds. */
 const NEVER = 8_640_000_000_000_000;
 
 /** Who reports a claim, and what decides when it applies. `isHeld`: none applies now, because of a pause or after a stop. */
-type Period = { at: Date; waitingHours: number; isHeld: boolean; actor: Actor };
+export type Period = { at: Date; waitingHours: number; isHeld: boolean; actor: Actor };
 
 /** What became of a claim that was recorded: it waits, or it is a new merchant's first destination and applies at once. */
 export type Recorded = "waits" | "first";
@@ -21,16 +27,17 @@ export type Recorded = "waits" | "first";
 /**
  * Records a destination that a worker names for the first time. A new merchant's first destination of an asset applies at
  * once until the merchant is paid, any other after the waiting period, as does every one that the loss of a store may have made
- * the first. A receiver that a statement has rejected applies only by an approval. Returns undefined for a destination that
- * waits or applies already, and for one that is not a first one and has no waiting period. Call it inside a transaction.
+ * the first. A receiver that a statement has rejected applies only by an approval. The receiver that applies waits as well when a
+ * change back to it is requested, so that it follows the claim that waits. Returns undefined for a destination that waits or applies
+ * already, and for one that is not a first one and has no waiting period. Call it inside a transaction.
  */
 export function recordDestination(
   store: Store,
-  one: Destination,
+  { state, ...one }: Destination & Partial<Reported>,
   { at, waitingHours, isHeld, actor }: Period,
 ): Recorded | undefined {
-  const { merchantId, asset, receiver } = one;
-  if (findWaiting(store, one) || findApplied(store, one)?.receiver === receiver) return undefined;
+  const { merchantId, asset } = one;
+  if (findWaiting(store, one) || (isInForce(store, one) && state !== "requested")) return undefined;
   const firstClaim = findFirstClaim(store, merchantId);
   const isFirst =
     !wasClaimed(store, { merchantId, asset }) &&
@@ -66,15 +73,48 @@ export function insertDestination(
 }
 
 /**
- * Ends the claims that wait for other receivers than the reported ones of their merchant and asset. The report has all that the
- * service's rows have, so other changes were withdrawn or replaced. Call it inside a transaction, before the reported ones are recorded.
+ * Records a past destination that the signer has not heard of, so that its audit log has it. The claim never applies, and
+ * `endOtherClaims` ends it. Returns false if the destination waits or applies already. Call it inside a transaction.
  */
-export function endOtherClaims(store: Store, reported: readonly Destination[], { at, actor }: Period): void {
-  const isReported = (one: Destination) => reported.some((other) => isDeepStrictEqual(other, one));
+export function recordPast(store: Store, one: Destination, { at, actor }: Period): boolean {
+  if (findWaiting(store, one) || isInForce(store, one)) return false;
+  insertDestination(store, one, { at, appliesAt: NEVER, actor });
+  return true;
+}
+
+/**
+ * Ends the claims of the reported merchants and assets that wait, except for the receivers that are requested, and for the one that
+ * the service pays to unless it is in force. The report has all that the service's rows have, so other changes were withdrawn or replaced.
+ * Call it inside a transaction, after the reported ones are recorded.
+ */
+export function endOtherClaims(store: Store, reported: readonly Reported[], { at, actor }: Period): void {
+  const isWanted = (one: Destination) =>
+    reported.some(
+      ({ state, ...other }) =>
+        isDeepStrictEqual(other, one) && (state === "requested" || (state === "applied" && !isInForce(store, one))),
+    );
   for (const { merchantId, asset } of reported)
     for (const { id, receiver, inForce } of listDestinations(store, { merchantId, asset }))
-      if (inForce === 0 && !isReported({ merchantId, asset, receiver }))
+      if (inForce === 0 && !isWanted({ merchantId, asset, receiver }))
         insertEvent(store, { id, kind: "replaced", at, statement: null, actor });
+}
+
+/** Records that the service pays to a destination, if it paid to another one before. Call it inside a transaction. */
+export function recordServed(
+  store: Store,
+  { merchantId: merchant_id, asset, receiver }: Destination,
+  { at, actor }: Period,
+): void {
+  if (findServed(store, { merchantId: merchant_id, asset }) === receiver) return;
+  const row = { merchant_id, asset, receiver, at: at.getTime() };
+  insertAudited(store, { table: "served_destination", row, action: "destination.served", actor, at });
+}
+
+/** Returns the receiver that the service pays to, as a worker last reported it; before a first change, the one that applies. */
+function findServed(store: Store, of: Omit<Destination, "receiver">): string | undefined {
+  const query = "select receiver from served_destination where merchant_id = ? and asset = ? order by id desc limit 1";
+  const row = store.prepare(query).get(of.merchantId, of.asset) as Pick<Destination, "receiver"> | undefined;
+  return row?.receiver ?? findApplied(store, of)?.receiver;
 }
 
 /** A claim that waits; `appliesAt` in Unix milliseconds. */
@@ -92,13 +132,33 @@ export function listWaiting(store: Store): WaitingDestination[] {
 }
 
 /**
+ * Returns the claims whose waiting period has ended and to which the service pays. One that is only requested, or that the service
+ * has left, does not displace the receiver that applies.
+ */
+export function listDueDestinations(store: Store, at: Date): WaitingDestination[] {
+  return listWaiting(store).filter(
+    ({ appliesAt, receiver, ...of }) => appliesAt <= at.getTime() && findServed(store, of) === receiver,
+  );
+}
+
+/**
  * Lets the claims apply whose waiting period has ended, and returns them. Only a signer that runs and is not paused calls it:
  * until then an operator can reject a claim, whatever the clock says. Call it inside a transaction.
  */
 export function applyDueDestinations(store: Store, at: Date): WaitingDestination[] {
-  const due = listWaiting(store).filter(({ appliesAt }) => appliesAt <= at.getTime());
+  const due = listDueDestinations(store, at);
   for (const { id } of due) insertEvent(store, { id, kind: "applied", at, statement: null, actor: ownActor });
   return due;
+}
+
+/**
+ * Lets the claim apply whose receiver a payout names, if its waiting period has ended. No report may name it: workers report changes
+ * only, and a store that was rebuilt has forgotten the reports. Call it inside a transaction.
+ */
+export function applyPaidDestination(store: Store, one: Destination, { at, isHeld }: Period): void {
+  const waiting = findWaiting(store, one);
+  if (!waiting || isHeld || (waiting.appliesAt ?? 0) > at.getTime()) return;
+  insertEvent(store, { id: waiting.id, kind: "applied", at, statement: null, actor: ownActor });
 }
 
 /** Returns the claim of a receiver that waits, the newest first. */
@@ -109,6 +169,10 @@ export function findWaiting(store: Store, one: Destination): Row | undefined {
 /** Returns the claim by which a merchant is paid now. */
 export function findApplied(store: Store, of: Omit<Destination, "receiver">): Row | undefined {
   return listDestinations(store, of).find(({ inForce }) => inForce === 1);
+}
+
+function isInForce(store: Store, one: Destination): boolean {
+  return findApplied(store, one)?.receiver === one.receiver;
 }
 
 /** Records what ends the waiting period of a claim, or confirms its end. Call it inside a transaction. */
@@ -158,7 +222,7 @@ export function findDestinationRefusal(
   store: Store,
   { merchantId, asset, receiver }: Destination,
 ): Extract<RefusalReason, "destination_unapproved" | "destination_waiting"> | undefined {
-  if (findApplied(store, { merchantId, asset })?.receiver === receiver) return undefined;
+  if (isInForce(store, { merchantId, asset, receiver })) return undefined;
   const isKnown = listDestinations(store, { merchantId, asset }).some((one) => one.receiver === receiver);
   return isKnown ? "destination_waiting" : "destination_unapproved";
 }

@@ -83,13 +83,21 @@ export const depositsResponse = z.object({
   results: z.array(z.discriminatedUnion("ok", [z.object({ ok: z.literal(true) }), refused])),
 });
 
-export const destination = z.strictObject({ merchantId: id, asset, receiver: address });
+/**
+ * An account of a merchant. `applied`: the service pays to it. `requested`: a change to it waits. `past`: a change to it has applied or
+ * was rejected, and it is neither of the others any more.
+ */
+export const destination = z.strictObject({
+  merchantId: id,
+  asset,
+  receiver: address,
+  state: z.enum(["applied", "requested", "past"]),
+});
 /** An Ed25519 public key, in hex, by which a merchant approves changes of its destinations. */
 export const approvalKey = z.strictObject({ merchantId: id, publicKey: z.string().regex(/^[0-9a-f]{64}$/) });
 
 /**
- * Merchants' destinations as the service's rows have them (those that apply and those that are requested), signed statements, and the
- * keys that may sign such statements besides operators, new ones and revoked ones. The signer decides by its own clock.
+ * Merchants' destinations as the service's rows have them, always all of a merchant and asset, signed statements, and the keys that may sign such statements besides operators, new ones and revoked ones. The signer decides by its own clock.
  */
 export const destinationsRequest = z.strictObject({
   destinations: z.array(destination).max(MAX_PAYOUTS),

@@ -121,7 +121,7 @@ const tables: Readonly<Record<string, string>> = {
     applies_at integer`,
   // What ended the waiting of a destination. A statement is used once, so a copy of it decides nothing later. `applied`: the
   // period had ended while the signer ran and was not paused. `replaced`: workers reported another change, or that the
-  // service has withdrawn this one.
+  // service has withdrawn or left this one.
   destination_event: `
     id integer primary key,
     destination_id integer not null references destination (id),
@@ -130,6 +130,14 @@ const tables: Readonly<Record<string, string>> = {
     signer text,
     at integer not null,
     check ((kind in ('applied', 'replaced')) = (statement is null) and (statement is null) = (signer is null))`,
+  // The receiver that the service pays a merchant's settlements of an asset to, each time that workers reported another one; the
+  // newest row counts. A claim applies by the clock only if it is this receiver's.
+  served_destination: `
+    id integer primary key,
+    merchant_id text not null,
+    asset text not null,
+    receiver text not null,
+    at integer not null`,
   // The public key by which a merchant approves changes of its destinations, as a worker first reported it.
   approval_key: `
     id integer primary key,
@@ -216,6 +224,7 @@ const indexes = `
   create index if not exists cold_transfer_asset on cold_transfer (treasury, asset, id);
   create index if not exists destination_merchant on destination (merchant_id, asset, id);
   create index if not exists destination_waited on destination (id) where applies_at is not null;
+  create index if not exists served_destination_merchant on served_destination (merchant_id, asset, id);
   create index if not exists destination_event_destination on destination_event (destination_id);
   create index if not exists audit_entry_action on audit_entry (action, id);`;
 

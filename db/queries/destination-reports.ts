@@ -4,12 +4,14 @@ import type { ApprovalKeyRow } from "./approval-keys.ts";
 import type { DestinationChangeRow } from "./destination-changes.ts";
 
 /**
- * A change that the signer has not been told of, with the accounts (CAIP-10) that it should know of: that of the change itself once it
- * has applied, the one that applies now, and the one that is requested. So none hides another.
+ * A change that the signer has not been told of, with the accounts (CAIP-10) that it should know of: the one that applies now, the one
+ * that is requested, and that of the change itself if it is neither any more. So none hides another.
  */
 export type UnreportedChange = Pick<DestinationChangeRow, "id" | "state" | "merchant_id" | "asset"> & {
   mode: "live" | "test";
-  accounts: string[];
+  applied: string | null;
+  requested: string | null;
+  past: string | null;
 };
 
 /** Returns true while there is something to tell the signer. @param keysBefore as for `listUnreportedKeys` */
@@ -31,7 +33,7 @@ export async function hasUnreported(db: Db, keysBefore: Date): Promise<boolean> 
 export async function findOldestUnreported(db: Db, { repeatAfterMs }: { repeatAfterMs: number }): Promise<Date | null> {
   const { rows } = await sql<{ since: Date | null }>`
     select least(
-      (select min(case when c.state = 'rejected' then c.decided_at else c.created_at end)
+      (select min(case c.state when 'rejected' then c.decided_at when 'applied' then c.applied_at else c.created_at end)
         from destination_change c join merchant m on m.id = c.merchant_id
         where c.reported_at is null and m.mode = 'live'),
       (select min(coalesce(k.revoked_at, k.created_at)) from approval_key k join merchant m on m.id = k.merchant_id
@@ -58,8 +60,8 @@ export async function lockReports(db: Transaction<Tables>): Promise<boolean> {
 /** Returns changes that the signer has not been told of, oldest first. */
 export async function listUnreportedChanges(db: Db, limit: number): Promise<UnreportedChange[]> {
   const { rows } = await sql<UnreportedChange>`
-    select c.id, c.state, c.merchant_id, c.asset, m.mode,
-      array_remove(array[case when c.state = 'applied' then c.after end, d.destination, w.after], null) as accounts
+    select c.id, c.state, c.merchant_id, c.asset, m.mode, d.destination as applied, w.after as requested,
+      case when c.after is distinct from d.destination and c.after is distinct from w.after then c.after end as past
     from destination_change c join merchant m on m.id = c.merchant_id
     left join destination_change w on w.merchant_id = c.merchant_id and w.asset = c.asset and w.state = 'requested'
     left join settlement_destination d on d.merchant_id = c.merchant_id and d.asset = c.asset
@@ -78,6 +80,13 @@ export async function markReported(
     update destination_change c set reported_at = ${at}
     from unnest(${changes.map(({ id }) => id)}::text[], ${changes.map(({ state }) => state)}::text[]) as r (id, state)
     where c.id = r.id and c.state = r.state`.execute(db);
+}
+
+/** Lets changes be reported again, as they are then. */
+export async function markUnreported(db: Db, changes: readonly Pick<UnreportedChange, "id">[]): Promise<void> {
+  if (changes.length === 0) return;
+  const ids = changes.map(({ id }) => id);
+  await db.updateTable("destination_change").set({ reported_at: null }).where("id", "in", ids).execute();
 }
 
 /** An approval key to tell the signer of. */

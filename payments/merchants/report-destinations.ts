@@ -7,6 +7,7 @@ import {
   lockReports,
   markKeysReported,
   markReported,
+  markUnreported,
   type UnreportedChange,
   type UnreportedKey,
 } from "../../db/queries/destination-reports.ts";
@@ -39,15 +40,17 @@ export function findOldestUnreportedDestination({ db }: Pick<Deps, "db">): Promi
 }
 
 /**
- * Reports to the signer which destinations live merchants have and ask for, what operators and merchants have signed about them, and the
- * merchants' approval keys, new ones and revoked ones. The signer's own waiting period begins with the report. One worker reports at a time, so that an
- * older report never follows a newer one. While the signer does not answer, the rows stay and are reported later. A row that
- * the signer cannot read is marked like the others and left out, so that it does not keep them back.
+ * Reports to the signer which destinations live merchants have, ask for and have left, what operators and merchants have signed about
+ * them, and the merchants' approval keys, new ones and revoked ones. The signer's own waiting period begins with the report. One worker
+ * reports at a time, so that an older report never follows a newer one; one that did because its worker hung is corrected by another
+ * report. While the signer does not answer, the rows stay and are reported later. A row that the signer cannot read is marked like the
+ * others and left out, so that it does not keep them back.
  */
 export async function reportDestinations(deps: Deps): Promise<void> {
-  await deps.db.transaction().execute(async (db) => {
+  let changes: UnreportedChange[] = [];
+  const reporting = deps.db.transaction().execute(async (db) => {
     if (!(await lockReports(db))) return;
-    const changes = await listUnreportedChanges(db, CHANGES);
+    changes = await listUnreportedChanges(db, CHANGES);
     const rows = await listUnreportedStatements(db, LIMIT);
     const keys = await listUnreportedKeys(db, { before: keysBefore(deps), limit: LIMIT });
     const isReadable = ({ text, signer, signature }: (typeof rows)[number]) =>
@@ -88,15 +91,20 @@ export async function reportDestinations(deps: Deps): Promise<void> {
     await markKeysReported(db, keys, deps.now());
     await markReported(db, changes, deps.now());
   });
+  await reporting.catch(async (error: unknown) => {
+    // Postgres ends the transaction of a worker that hangs. Another worker may have reported newer rows before this report arrived.
+    await markUnreported(deps.db, changes);
+    throw error;
+  });
 }
 
 /** Returns the destinations of changes of live merchants, without those that the signer cannot read. */
 function readDestinations({ log }: Pick<Deps, "log">, changes: readonly UnreportedChange[]) {
-  return changes.flatMap(({ id, mode, merchant_id: merchantId, asset, accounts }) =>
-    accounts.flatMap((text) => {
-      const account = parseAccountId(text);
+  return changes.flatMap(({ id, mode, merchant_id: merchantId, asset, ...accounts }) =>
+    (["applied", "requested", "past"] as const).flatMap((state) => {
+      const account = parseAccountId(accounts[state] ?? "");
       if (mode !== "live" || !account) return [];
-      const { data } = destination.safeParse({ merchantId, asset, receiver: account.address });
+      const { data } = destination.safeParse({ merchantId, asset, receiver: account.address, state });
       if (!data) log.error({ change: id }, "change is left out of the report to the signer: it is unreadable");
       return data ?? [];
     }),

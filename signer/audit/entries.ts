@@ -34,6 +34,7 @@ type NewEntry = {
 export const auditedTables = [
   "destination",
   "destination_event",
+  "served_destination",
   "approval_key",
   "approval_key_event",
   "cold_transfer",

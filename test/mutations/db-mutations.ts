@@ -130,13 +130,13 @@ export const dbMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a change that waits hides the account that applies from the signer",
-        find: "case when c.state = 'applied' then c.after end, d.destination, w.after",
-        replace: "coalesce(w.after, d.destination)",
+        find: "d.destination as applied,",
+        replace: "case when w.after is null then d.destination end as applied,",
       },
       {
         name: "a change that was applied and undone is hidden from the signer",
-        find: "case when c.state = 'applied' then c.after end, d.destination",
-        replace: "d.destination",
+        find: "case when c.after is distinct from d.destination and c.after is distinct from w.after then c.after end as past",
+        replace: "null as past",
       },
     ],
   },

@@ -5,6 +5,8 @@ const changes = ["test/integration/payments/merchants/destination-changes.test.t
 const calls = ["test/integration/api/merchant/settlement-changes.test.ts"];
 const screenings = ["test/integration/api/merchant/screened-settlements.test.ts"];
 const records = ["test/unit/signer/destinations.test.ts"];
+const reports = ["test/unit/signer/destination-reports.test.ts"];
+const changesBack = ["test/integration/signer/changed-back-destinations.test.ts"];
 
 /** Mutations of who is paid where, and from when: in the service, and in the signer. */
 export const destinationMutations: readonly MutationGroup[] = [
@@ -89,6 +91,12 @@ export const destinationMutations: readonly MutationGroup[] = [
         tests: ["test/integration/db/forged-destinations.test.ts"],
       },
       {
+        name: "the signer does not hear that a change has applied, and the claim of the account that was left applies in time",
+        find: "when (new.state in ('applied', 'rejected') and",
+        replace: "when (new.state = 'rejected' and",
+        tests: changesBack,
+      },
+      {
         name: "a change of one merchant redirects the payouts of another",
         find: "where d.merchant_id = excluded.merchant_id and d.asset = excluded.asset",
         replace: "",
@@ -106,13 +114,62 @@ export const destinationMutations: readonly MutationGroup[] = [
       },
       {
         name: "a claim hides another one of the same report",
-        find: "inForce === 0 && !isReported({ merchantId, asset, receiver })",
-        replace: "inForce === 0 && !isDeepStrictEqual(reported.at(-1), { merchantId, asset, receiver })",
+        find: "inForce === 0 && !isWanted({ merchantId, asset, receiver })",
+        replace:
+          'inForce === 0 && !isDeepStrictEqual(reported.at(-1), { merchantId, asset, receiver, state: "requested" })',
+      },
+      {
+        name: "the claim of an account that was left applies in time",
+        find: '(state === "requested" || (state === "applied" && !isInForce(store, one)))',
+        replace: "(state !== undefined && !isInForce(store, one))",
+        tests: reports,
+      },
+      {
+        name: "a change back that has applied leaves a claim that waits",
+        find: '(state === "applied" && !isInForce(store, one))',
+        replace: 'state === "applied"',
+        tests: reports,
+      },
+      {
+        name: "a change back waits only since it applies in the service",
+        find: '(isInForce(store, one) && state !== "requested")',
+        replace: "isInForce(store, one)",
+        tests: reports,
+      },
+      {
+        name: "the signer records no account that was left before the report",
+        find: "  insertDestination(store, one, { at, appliesAt: NEVER, actor });\n  return true;",
+        replace: "  return [at, actor].length > 0;",
+        tests: reports,
+      },
+      {
+        name: "an account that is only requested displaces the one that the service pays to",
+        find: "appliesAt <= at.getTime() && findServed(store, of) === receiver",
+        replace: "appliesAt <= at.getTime() && (receiver !== undefined || findServed(store, of))",
+        tests: reports,
+      },
+      {
+        name: "the signer forgets a change of the account that the service pays to",
+        find: 'insertAudited(store, { table: "served_destination", row, action: "destination.served", actor, at });',
+        replace: "void [row, actor];",
+        tests: reports,
+      },
+      {
+        name: "a payout lets a claim apply within its period",
+        find: "if (!waiting || isHeld || (waiting.appliesAt ?? 0) > at.getTime()) return;",
+        replace: "if (!waiting || isHeld) return;",
+        tests: reports,
+      },
+      {
+        name: "a payout lets a claim apply within the hour after a stop",
+        find: "if (!waiting || isHeld ||",
+        replace: "if (!waiting ||",
+        tests: reports,
       },
       {
         name: "a claim that waits is recorded again beside a later one, and waits anew",
-        find: "findWaiting(store, one) || ",
-        replace: "listDestinations(store, one)[0]?.receiver === receiver || ",
+        find: "findWaiting(store, one) || (",
+        replace: "listDestinations(store, one)[0]?.receiver === one.receiver || (",
       },
       {
         name: "a receiver that is reported while a lost store is rebuilt applies at once",
@@ -125,6 +182,12 @@ export const destinationMutations: readonly MutationGroup[] = [
     file: "signer/claim-destinations.ts",
     tests: ["test/unit/signer/stops.test.ts"],
     mutations: [
+      {
+        name: "an account that was left before the report is a merchant's first destination",
+        find: 'if (one.state !== "past") noteRecorded(',
+        replace: "noteRecorded(",
+        tests: reports,
+      },
       {
         name: "the first destination of a merchant applies at once after a stop",
         find: "limits.paused || findHoldEnd(store, at) > 0",
@@ -298,6 +361,39 @@ export const destinationMutations: readonly MutationGroup[] = [
         name: "a report of a worker lets a claim apply during a pause",
         find: "if (!limits.paused) applyDue(deps, at);",
         replace: "applyDue(deps, at);",
+      },
+    ],
+  },
+  {
+    file: "payments/merchants/report-destinations.ts",
+    tests: changesBack,
+    mutations: [
+      {
+        name: "a report that reached the signer after a newer one is not corrected",
+        find: "await markUnreported(deps.db, changes);",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "signer/client.ts",
+    tests: ["test/integration/signer/unreadable-reports.test.ts"],
+    mutations: [
+      {
+        name: "a report in parts ends the claims of a merchant's other accounts",
+        find: ".map((accounts) => ({ ...nothing, destinations: accounts }))",
+        replace: ".flatMap((accounts) => accounts.map((one) => ({ ...nothing, destinations: [one] })))",
+      },
+    ],
+  },
+  {
+    file: "signer/authorize-payouts.ts",
+    tests: changesBack,
+    mutations: [
+      {
+        name: "a claim that only payouts name never applies",
+        find: "    applyPaidDestination(store, destination, waiting);\n",
+        replace: "",
       },
     ],
   },

@@ -67,8 +67,13 @@ export const monitoringMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a rejection of an old change counts as not reported for days",
-        find: "case when c.state = 'rejected' then c.decided_at else c.created_at end",
-        replace: "c.created_at",
+        find: "when 'rejected' then c.decided_at",
+        replace: "",
+      },
+      {
+        name: "the application of an old change counts as not reported for days",
+        find: "when 'applied' then c.applied_at",
+        replace: "",
       },
       {
         name: "a signed decision that the signer does not know has no age",

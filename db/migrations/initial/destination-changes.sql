@@ -41,15 +41,16 @@ create trigger destination_change_known_moves before update of state on destinat
   when (old.state <> new.state and (old.state, new.state) not in (
     ('requested', 'approved'), ('requested', 'applied'), ('requested', 'rejected'), ('approved', 'applied')))
   execute function reject_unknown_move();
--- The signer is told of a rejection too. Only workers may write `reported_at`, so no other login keeps a change from the signer.
-create function report_rejected_change() returns trigger language plpgsql
+-- The signer is told of a change again when it applies or is rejected. Only workers may write `reported_at`, so no other login keeps
+-- a change from the signer.
+create function report_ended_change() returns trigger language plpgsql
   set search_path = pg_catalog, public, pg_temp as $$
   begin
     new.reported_at := null;
     return new;
   end $$;
-create trigger destination_change_rejected before update of state on destination_change for each row
-  when (new.state = 'rejected' and old.state <> 'rejected') execute function report_rejected_change();
+create trigger destination_change_ended before update of state on destination_change for each row
+  when (new.state in ('applied', 'rejected') and old.state <> new.state) execute function report_ended_change();
 create trigger destination_change_insert_events after insert on destination_change referencing new table as added
   for each statement execute function record_insert_events();
 

@@ -156,7 +156,7 @@ test("the signer hears of an account that a forged change has applied, whatever 
   const heard = async () =>
     (await listUnreportedChanges(db, 100))
       .filter(({ merchant_id }) => merchant_id === merchant.merchantId)
-      .map(({ accounts }) => accounts);
+      .map(({ applied, requested, past }) => ({ applied, requested, past }));
   await request(asApi);
   await apply(asApi);
   const back = newId("dchg", new Date());
@@ -164,9 +164,13 @@ test("the signer hears of an account that a forged change has applied, whatever 
     (id, merchant_id, destination_id, asset, before, after, state, requester_kind, requester_id, created_at, applies_at)
     values (${back}, ${merchant.merchantId}, ${ids.destination}, ${someAsset}, ${stranger}, ${own}, 'requested', 'key', 'key_1', now(),
       '2200-01-01')`.execute(asApi);
-  expect(await heard()).toContainEqual([stranger, stranger, own]);
+  const both = { applied: stranger, requested: own, past: null };
+  expect(await heard()).toEqual([both, both]);
   await apply(asApi, back);
-  expect(await heard()).toContainEqual([stranger, own]);
+  expect(await heard()).toEqual([
+    { applied: own, requested: null, past: null },
+    { applied: own, requested: null, past: stranger },
+  ]);
 });
 
 test("only workers end or postpone a delivery, and the api's login changes no endpoint of an operator", async () => {
@@ -203,10 +207,21 @@ test("a worker's login requests and decides no change of a destination", async (
   expect(await entriesOfDestination()).toMatchObject([{ actor_kind: "login" }]);
 });
 
-test("a change that is rejected is reported to the signer once more", async () => {
+test.each([
+  ["rejected", sql`rejection = 'decided', decider_kind = 'key', decider_id = 'key_1', decided_at = now()`],
+  ["applied", sql`applied_at = now()`],
+])("a change that is %s is reported to the signer once more", async (state, rest) => {
   await request(asApi);
   await sql`update destination_change set reported_at = now() where id = ${ids.change}`.execute(asWorker);
-  await sql`update destination_change set state = 'rejected', rejection = 'decided', decider_kind = 'key', decider_id = 'key_1',
+  await sql`update destination_change set state = ${state}, ${rest} where id = ${ids.change}`.execute(asApi);
+  expect(await readChange()).toMatchObject({ state, reported_at: null });
+});
+
+test("the signer hears of an account whose change was rejected before a report", async () => {
+  await request(asApi);
+  await sql`update destination_change set state = 'rejected', rejection = 'withdrawn', decider_kind = 'key', decider_id = 'key_1',
     decided_at = now() where id = ${ids.change}`.execute(asApi);
-  expect(await readChange()).toMatchObject({ state: "rejected", reported_at: null });
+  expect(await listUnreportedChanges(db, 100)).toContainEqual(
+    expect.objectContaining({ applied: `${someChain}:0x1`, requested: null, past: stranger }),
+  );
 });

@@ -45,7 +45,12 @@ async function makeThief({
     inStoreTransaction(store, () => insertDeposits(store, [deposit], clock.now()));
   };
   const report = (...destinations: { merchantId: string; asset: string; receiver: string }[]) =>
-    signing.signer.claimDestinations({ destinations, statements: [], approvalKeys: [], revokedKeys: [] });
+    signing.signer.claimDestinations({
+      destinations: destinations.map((one) => ({ ...one, state: "applied" as const })),
+      statements: [],
+      approvalKeys: [],
+      revokedKeys: [],
+    });
   /** Asks for payouts in one request. Returns the reasons of refusals, undefined for a signed one. */
   const ask = async (...payouts: ReturnType<typeof settlement>[]) =>
     (await signing.signer.signPayouts(payouts)).map((result) => (result.ok ? undefined : result.reason));

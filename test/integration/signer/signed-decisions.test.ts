@@ -68,7 +68,7 @@ async function setUp({ hours = 72 } = {}) {
     return answer;
   };
   const claim = async (receiver: string) =>
-    (await report({ destinations: [{ merchantId, asset: chain.asset, receiver }] })).destinations[0];
+    (await report({ destinations: [{ merchantId, asset: chain.asset, receiver, state: "applied" }] })).destinations[0];
   expect(await claim(old)).toMatchObject({ state: "applied" });
   const decide = async (...statements: Statement[]) => {
     await writeFile(file("decisions.json"), JSON.stringify(statements.length === 1 ? statements[0] : statements));
@@ -167,6 +167,7 @@ describe("the audit log of the process", () => {
       "signer limits_file.valid",
       "socket destination.claimed",
       "socket destination.claimed",
+      "socket destination.served",
       "ana destination.rejected",
     ]);
     const [head] = entries.slice(-1);

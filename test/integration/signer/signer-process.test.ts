@@ -158,7 +158,14 @@ describe("the signer's process", () => {
     const worker = connect({ SIGNER: url, ...(await certificates.issue("worker")) });
     expect(await worker.claimDeposits([claim])).toMatchObject([{ ok: false, reason: "deposit_not_found" }]);
     await worker.claimDestinations({
-      destinations: [{ merchantId: claim.merchantId, asset: claim.asset, receiver: chain.keys.treasury.address }],
+      destinations: [
+        {
+          merchantId: claim.merchantId,
+          asset: claim.asset,
+          receiver: chain.keys.treasury.address,
+          state: "applied",
+        },
+      ],
       statements: [],
       approvalKeys: [],
       revokedKeys: [],

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { newKey } from "../../../local/networks-document.ts";
@@ -85,6 +86,30 @@ test("a report that is too large for the signer is made in parts", async () => {
   expect(await made.outcomes()).toEqual(Array(100).fill(expect.stringContaining("no statement")));
 });
 
+test("a report in parts keeps the account that the service pays to and the one that is requested together", async () => {
+  const { signer } = await startTestSigner(chain);
+  const report = async (receivers: readonly string[], statements: readonly Statement[] = []) => {
+    const [first = "", second] = receivers;
+    const one = { merchantId: "mrch_1", asset: chain.asset };
+    const answer = await signer.claimDestinations({
+      destinations: [
+        { ...one, receiver: first, state: "applied" },
+        ...(second === undefined ? [] : [{ ...one, receiver: second, state: "requested" as const }]),
+      ],
+      statements: [...statements],
+      approvalKeys: [],
+      revokedKeys: [],
+    });
+    return answer?.destinations;
+  };
+  const receivers = [newKey().address, newKey().address];
+  await report([newKey().address]);
+  const before = await report(receivers);
+  expect(before).toMatchObject([{ state: "waiting" }, { state: "waiting" }]);
+  await sleep(5);
+  expect(await report(receivers, [{ text: "x".repeat(2_001), signer: "ana", signature: "" }])).toEqual(before);
+});
+
 test("what the signer cannot read is refused alone, also in a claim of deposits", async () => {
   const { signer } = await startTestSigner(chain);
   const claim: DepositClaim = {
@@ -99,7 +124,12 @@ test("what the signer cannot read is refused alone, also in a claim of deposits"
     { reason: "invalid_request" },
     { reason: "deposit_not_found" },
   ]);
-  const destination = { merchantId: "mrch_1", asset: chain.asset, receiver: newKey().address };
+  const destination = {
+    merchantId: "mrch_1",
+    asset: chain.asset,
+    receiver: newKey().address,
+    state: "applied",
+  } as const;
   const statement: Statement = { text: "x", signer: "ana", signature: "" };
   const answer = await signer.claimDestinations({
     destinations: [{ ...destination, asset: "x" }, destination],

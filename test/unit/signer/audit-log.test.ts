@@ -49,7 +49,7 @@ function setUp(file = ":memory:") {
   const deps = { store, readLimits: () => limits, deployment: "test", log, metrics, now: clock, caller };
   const nothing = { destinations: [], statements: [], approvalKeys: [], revokedKeys: [] };
   const claim = (receiver: string) =>
-    claimDestinations(deps, { ...nothing, destinations: [{ merchantId, asset, receiver }] });
+    claimDestinations(deps, { ...nothing, destinations: [{ merchantId, asset, receiver, state: "requested" }] });
   const pay = (number: number) => {
     const place = { chain: "eip155:31337", txHash: `0x${number}`, logIndex: 0, asset, amount: 10n, payer: old };
     const paid = { merchantId, paymentId: `pay_${number}` };

@@ -28,7 +28,7 @@ function setUp() {
   const deps = { store, readLimits: () => limits, deployment: "test", caller, log, metrics, now: clock };
   const report = (receiver: string, of = merchantId) =>
     claimDestinations(deps, {
-      destinations: [{ merchantId: of, asset, receiver }],
+      destinations: [{ merchantId: of, asset, receiver, state: "applied" }],
       statements: [],
       approvalKeys: [],
       revokedKeys: [],

@@ -85,7 +85,14 @@ test("a change ages from its request until the signer has answered its report", 
   expect(await read(300)).toBe(0);
 });
 
-test("a rejection of a change that was requested days ago ages from the rejection", async () => {
+test.each([
+  [
+    "rejection",
+    (at: number) =>
+      `state = 'rejected', rejection = 'decided', decider_kind = 'operator', decider_id = 'ana', decided_at = ${iso(at)}`,
+  ],
+  ["application", (at: number) => `state = 'applied', applied_at = ${iso(at)}`],
+])("the %s of a change that was requested days ago ages from its own time", async (_what, end) => {
   await execute(
     url,
     "set session_replication_role = replica",
@@ -94,17 +101,13 @@ test("a rejection of a change that was requested days ago ages from the rejectio
   );
   await requestChange("live", 0);
   await report(1, "answers");
-  const rejected = 70 * HOUR;
-  await execute(
-    url,
-    `update destination_change set state = 'rejected', rejection = 'decided', decider_kind = 'operator', decider_id = 'ana',
-      decided_at = ${iso(rejected)}, reported_at = null`,
-  );
-  expect(await read(rejected)).toBe(0);
-  await report(rejected + 100, "is down");
-  expect(await read(rejected + 100)).toBe(100);
-  await report(rejected + 101, "answers");
-  expect(await read(rejected + 101)).toBe(0);
+  const ended = 70 * HOUR;
+  await execute(url, `update destination_change set ${end(ended)}, reported_at = null`);
+  expect(await read(ended)).toBe(0);
+  await report(ended + 100, "is down");
+  expect(await read(ended + 100)).toBe(100);
+  await report(ended + 101, "answers");
+  expect(await read(ended + 101)).toBe(0);
 });
 
 test("an approval does not reset the age of a change that was never reported", async () => {
