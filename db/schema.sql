@@ -177,6 +177,7 @@ create table burned_gas (
   code_hash text,
   gas numeric(78,0) not null,
   alone boolean not null,
+  moved boolean not null default false,
   block_number bigint not null,
   at timestamp with time zone not null,
   CHECK ((gas >= (0)::numeric)),

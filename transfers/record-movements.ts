@@ -13,6 +13,7 @@ import { type RunRows, runInSavepoints } from "../db/savepoint.ts";
 import type { Db } from "../db/tables.ts";
 import { cleanText } from "../runtime/clean-text.ts";
 import { storeFailedBooking } from "./book-each.ts";
+import { listBurned } from "./list-burned.ts";
 import { isProof } from "./match-movements.ts";
 import { traceInclusion, traceObservation } from "./trace-transfers.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
@@ -214,31 +215,6 @@ async function matchTransfers(
   if (fresh.length === 0) return { known, opened: () => undefined };
   const opened = await unsolicited(db, chain.chain, fresh);
   return { known: await lock(), opened };
-}
-
-/** Returns the gas that each transfer without a log has burned. The members of one transaction share its gas. */
-function listBurned(
-  landed: readonly IncludedTransaction[],
-  found: { proved: readonly TransferRow[]; missing: readonly TransferRow[]; at: Date },
-) {
-  return landed.flatMap(({ row, receipt }) => {
-    const isIn = (member: TransferRow) => member.lane_id === row.lane_id && member.lane_nonce === row.nonce;
-    const missing = found.missing.filter(isIn);
-    const members = missing.length + found.proved.filter(isIn).length;
-    return missing.map(({ id, chain, payer, code_hash, purpose }) => ({
-      transfer_id: id,
-      lane_id: row.lane_id,
-      nonce: row.nonce,
-      chain,
-      payer,
-      code_hash,
-      purpose,
-      gas: receipt.gasUsed / BigInt(members),
-      alone: members === 1,
-      block_number: receipt.blockNumber,
-      at: found.at,
-    }));
-  });
 }
 
 type Claim = { log: TokenMovement; transfer: TransferRow | undefined };

@@ -52,7 +52,8 @@ export function readSolanaSigned(signed: Signed): SolanaSigned {
 
 /**
  * The result of a verification. `lastValidHeight` is the last block height at which a Solana transaction can be included.
- * `codeHash` is the hash of a contract wallet's code. `counted` has the ids of the payer's other transfers whose amounts were
+ * `codeHash` is the hash of a contract wallet's code. `deployed` means that this code is at the payer's address already, so that no factory
+ * is called for it. `counted` has the ids of the payer's other transfers whose amounts were
  * subtracted from its balance. `later` means that the transfer cannot be verified yet, for example because our endpoint does
  * not know the transaction; `pending` means that the transaction is known and in no block. `byCode` means that the payer is
  * a contract, which is verified separately from plain keys.
@@ -62,6 +63,7 @@ export type VerificationResult =
       ok: true;
       smartWallet: boolean;
       codeHash?: string | undefined;
+      deployed?: boolean;
       lastValidHeight?: number;
       counted?: ReadonlySet<string>;
     }

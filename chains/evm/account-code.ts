@@ -52,6 +52,29 @@ async function readCodeWords(rpc: Rpc, program: Hex, accounts: readonly Hex[]): 
   return words;
 }
 
+/**
+ * Returns init code that is called and never deployed. It makes the call whose data is appended to it, and returns the size of the code
+ * at an address afterwards.
+ */
+const deployProgram = (target: Hex, account: Hex): Hex =>
+  concat([
+    "0x6049803803809160003960006000916000600073", // n = codesize - 0x49; codecopy(0, 0x49, n)
+    target,
+    "0x5af15073", //                                 call(gas, target, 0, 0, n, 0, 0)
+    account,
+    "0x3b60005260206000f3", //                       mstore(0, extcodesize(account)); return(0, 32)
+  ]);
+
+/**
+ * Returns true if a deployment (ERC-6492) puts code at an account's address. Throws ChainError `rpc_answer` if the endpoint refuses the
+ * call.
+ */
+export async function putsCodeAt(rpc: Rpc, account: Hex, { target, data }: Call): Promise<boolean> {
+  const program = concat([deployProgram(target, account), data]);
+  const answer = await rpc({ method: "eth_call", params: [{ data: program }, "latest"] }).catch(throwChainError);
+  return hexToNumber(answer) > 0;
+}
+
 /** Returns the kind of an account by the size of the code at its address. */
 export function toAccountKind(codeSize: number): AccountKind {
   if (codeSize === 0) return "key";

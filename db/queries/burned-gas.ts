@@ -5,7 +5,7 @@ import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
 import type { EvmTransferRow } from "./transfers.ts";
 
-/** Records the gas of included transactions that moved no money for a transfer. Keeps rows that exist. */
+/** Records the gas that included transactions burned. Keeps rows that exist. */
 export async function insertBurnedGas(db: Db, rows: readonly Insertable<Tables["burned_gas"]>[]): Promise<void> {
   if (rows.length === 0) return;
   await db
@@ -30,8 +30,8 @@ export async function deleteOldBurnedGas(db: Db, args: { before: Date; limit: nu
 }
 
 /**
- * The gas that a payer has burned since `dayAgo`: `gas` in total, in how many `transactions`, and the part since `hourAgo`
- * as `last_hour`. `code_hash` is null for a payer with a plain key.
+ * The gas that a payer has burned since `dayAgo`: `gas` in total, and the part since `hourAgo` as `last_hour`. `transactions` counts
+ * those that moved no money. `code_hash` is null for a payer with a plain key.
  */
 export type BurnedByPayer = {
   payer: string;
@@ -53,7 +53,7 @@ export const listBurnedByPayer: (db: Db, window: Window) => Promise<BurnedByPaye
       ofChain.reduce((one, other) => (one.dayAgo <= other.dayAgo ? one : other)),
     );
     const { rows } = await sql<BurnedByPayer & { chain: string }>`
-      select b.chain, b.payer, b.code_hash, count(*)::int as transactions, sum(b.gas) as gas,
+      select b.chain, b.payer, b.code_hash, count(*) filter (where not b.moved)::int as transactions, sum(b.gas) as gas,
         coalesce(sum(b.gas) filter (where b.at > w.hour_ago), 0) as last_hour
       from unnest(${windows.map(({ chain }) => chain)}::text[], ${windows.map(({ dayAgo }) => dayAgo)}::timestamptz[],
         ${windows.map(({ hourAgo }) => hourAgo)}::timestamptz[]) as w (chain, day_ago, hour_ago)

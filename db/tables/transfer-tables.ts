@@ -97,6 +97,8 @@ export type TransferTables = {
     gas: bigint;
     /** The transaction had no other transfer. */
     alone: boolean;
+    /** The transaction moved the money; `gas` is what a contract wallet took beyond its share. */
+    moved: Generated<boolean>;
     block_number: number;
     at: Date;
   };

@@ -33,7 +33,7 @@ export const createTransferMetrics = ({ counter, gauge, histogram, systemGauge }
   ),
   gasWithoutTransfer: counter(
     "pay_gas_without_transfer_total",
-    "Gas used by included transactions for transfers that they did not make",
+    "Gas used by included transactions for transfers that they did not make, and by contract wallets beyond their share",
     ["chain"],
   ),
   laneNextNonce: systemGauge("pay_lane_next_nonce", "Next nonce of the lane", ["chain", "lane"]),

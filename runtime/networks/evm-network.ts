@@ -96,8 +96,9 @@ const entry = z.strictObject({
   /** Gas limit of one transfer of a smart wallet, its deployment included. Such a transfer is never batched. */
   walletGas: z.number().int().min(100_000).max(5_000_000).default(1_000_000),
   /**
-   * The next three members limit the gas of transactions that move no money. A contract wallet can pass every simulation and
-   * still burn the whole gas limit of its transaction (docs/decisions/contract-wallets.md). This one limits all contract
+   * The next three members limit the gas of transactions that move no money, and what contract wallets take beyond their share. A
+   * contract wallet can pass every simulation and still burn the whole gas limit of its transaction
+   * (docs/decisions/contract-wallets.md). This one limits all contract
    * wallets of the chain together, per hour. Beyond it, transfers wait and new confirms are refused. Beyond the same gas of
    * transactions that payments share, payments get transactions of their own.
    */

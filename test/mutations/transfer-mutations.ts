@@ -225,6 +225,66 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/evm/wallet-code.ts",
+    tests: ["test/integration/payments/lifecycle/payer-accounts.test.ts"],
+    mutations: [
+      {
+        name: "a factory's call that does not deploy the payer is made",
+        find: "const isFake = deployment !== undefined && ",
+        replace: "const isFake = false && deployment !== undefined && ",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/verify-authorizations.ts",
+    tests: ["test/integration/payments/lifecycle/payer-accounts.test.ts"],
+    mutations: [
+      {
+        name: "a plain key's own signature that names a factory reads the chain",
+        find: 'if (payer === "key" && checkKey(chain, { ...signed, proof: signature }).ok)',
+        replace: "if (false)",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/wallet-results.ts",
+    tests: ["test/integration/payments/lifecycle/payer-accounts.test.ts"],
+    mutations: [
+      {
+        name: "a factory is called for a wallet that has code",
+        find: "verified?.deployed && isHex(proof) ?",
+        replace: "false && isHex(proof) ?",
+      },
+    ],
+  },
+  {
+    file: "transfers/list-burned.ts",
+    tests: ["test/integration/payments/lifecycle/gas-burning-wallets.test.ts"],
+    mutations: [
+      {
+        name: "gas that a contract wallet takes while it pays counts for no limit",
+        find: "const greedy = excess > 0n ?",
+        replace: "const greedy = false ?",
+      },
+      {
+        name: "a contract wallet that pays may take all gas of its transactions",
+        find: "const WALLET_SHARE = 3n",
+        replace: "const WALLET_SHARE = 1n",
+      },
+    ],
+  },
+  {
+    file: "db/queries/burned-gas.ts",
+    tests: ["test/integration/payments/lifecycle/gas-burning-wallets.test.ts"],
+    mutations: [
+      {
+        name: "a greedy wallet's transaction that moved the money counts as one without a transfer",
+        find: "count(*) filter (where not b.moved)::int",
+        replace: "count(*)::int",
+      },
+    ],
+  },
+  {
     file: "transfers/evm/two-endpoint-agreement.ts",
     tests: ["test/integration/payments/payouts/restored-payouts.test.ts"],
     mutations: [

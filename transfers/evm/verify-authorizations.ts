@@ -1,5 +1,5 @@
 import { type Hex, size } from "viem";
-import { type AccountKind, readAccountKinds, readCodeHashes, unwrapSignature } from "../../chains/evm/account-code.ts";
+import { type AccountKind, readAccountKinds, unwrapSignature } from "../../chains/evm/account-code.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import { type BatchMember, type CallOutcome, simulateSeparately } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
@@ -19,9 +19,16 @@ import { type Funds, type FundsPlan, INSUFFICIENT_FUNDS, planFundsCheck } from "
 import { priceTransaction } from "./price-transaction.ts";
 import { gasOf } from "./transfer-gas.ts";
 import { verifyPush } from "./verify-push.ts";
+import { readWalletCodes } from "./wallet-code.ts";
 
 /** A transfer whose signature is well-formed. */
-type WellFormed = { one: EvmSigned; smartWallet: boolean; codeHash: string | undefined; member: BatchMember };
+type WellFormed = {
+  one: EvmSigned;
+  smartWallet: boolean;
+  codeHash: string | undefined;
+  deployed: boolean;
+  member: BatchMember;
+};
 
 /** Transfers in one simulation at most. */
 const MAX_SIMULATED = 100;
@@ -162,28 +169,20 @@ async function checkForms(
       results.set(one, { ok: false, byCode: true, later: true, reason: "the account is a contract" });
     else good.push({ one, smartWallet: result.smartWallet });
   }
-  const hashes = await hashCodes(
+  const codes = await readWalletCodes(
     chain,
     good.filter(({ smartWallet }) => smartWallet).map(({ one }) => one),
   );
-  return good.map(({ one, smartWallet }) => {
-    return { one, smartWallet, codeHash: hashes.get(one), member: toMember(chain, one, smartWallet) };
+  return good.flatMap(({ one, smartWallet }): WellFormed[] => {
+    const code = codes.get(one);
+    if (code?.isFake) {
+      results.set(one, { ok: false, reason: "the factory's call does not deploy the account" });
+      return [];
+    }
+    const deployed = code?.isDeployed === true;
+    const member = toMember(chain, one, { smartWallet, deployed });
+    return [{ one, smartWallet, codeHash: code?.hash, deployed, member }];
   });
-}
-
-/** Returns the code hash of each contract wallet, or the factory's address where the wallet is not deployed yet. */
-async function hashCodes(chain: EvmChain, wallets: readonly EvmSigned[]): Promise<Map<EvmSigned, string>> {
-  if (wallets.length === 0) return new Map();
-  const hashes = await readCodeHashes(
-    chain.rpc,
-    wallets.map(({ payer }) => payer),
-  );
-  return new Map(
-    wallets.map((one, index) => {
-      const hash = hashes[index] ?? "0x";
-      return [one, /^0x0*$/.test(hash) ? (unwrapSignature(one.proof).deployment?.target ?? hash) : hash];
-    }),
-  );
 }
 
 /**
@@ -196,8 +195,10 @@ function checkForm(
   payer: AccountKind,
   byKey: VerificationResult,
 ): VerificationResult {
-  const { deployment } = unwrapSignature(signed.proof);
+  const { signature, deployment } = unwrapSignature(signed.proof);
   if (payer === "key" && !deployment) return byKey;
+  if (payer === "key" && checkKey(chain, { ...signed, proof: signature }).ok)
+    return { ok: false, reason: "the account has a key of its own, whose signature needs no factory" };
   if (payer === "key" && deployment && !isAllowedFactory(chain, deployment.target))
     return { ok: false, reason: "the account is a wallet that is not deployed, and its factory is not allowed here" };
   const token = chain.tokens.get(signed.asset);
@@ -207,9 +208,14 @@ function checkForm(
   return size(signed.proof) > 0 ? { ok: true, smartWallet: true } : { ok: false, reason: "the signature is empty" };
 }
 
-function toMember(chain: EvmChain, signed: EvmSigned, smartWallet: boolean): BatchMember {
+function toMember(
+  chain: EvmChain,
+  signed: EvmSigned,
+  { smartWallet, deployed }: Pick<WellFormed, "smartWallet" | "deployed">,
+): BatchMember {
   const bytes = (hex: Hex | null) => (hex === null ? null : Buffer.from(hex.slice(2), "hex"));
-  const row = { ...signed, signature: bytes(signed.proof), permit: bytes(signed.permit), smart_wallet: smartWallet };
+  const signature = bytes(deployed ? unwrapSignature(signed.proof).signature : signed.proof);
+  const row = { ...signed, signature, permit: bytes(signed.permit), smart_wallet: smartWallet };
   return { calls: listCalls(chain, row), gas: gasOf(chain, row), alone: smartWallet };
 }
 
@@ -270,7 +276,7 @@ async function simulateWallets(
 
 async function decide(
   deps: VerifyDeps,
-  { one, smartWallet, codeHash }: WellFormed,
+  { one, smartWallet, codeHash, deployed }: WellFormed,
   found: {
     outcome: CallOutcome | undefined;
     refused: ReadonlySet<string>;
@@ -279,7 +285,7 @@ async function decide(
   },
 ): Promise<VerificationResult> {
   const { outcome, funds, counted } = found;
-  const good: VerificationResult = { ok: true, smartWallet, codeHash, counted };
+  const good: VerificationResult = { ok: true, smartWallet, codeHash, deployed, counted };
   if (found.refused.has(one.payer)) return { ok: false, reason: SCREENED_OUT };
   const uncovered = outcome?.ok ? funds.take(one) : undefined;
   if (outcome?.ok && uncovered === undefined) return good;

@@ -1,4 +1,5 @@
 import { hexToBytes, isHex, size } from "viem";
+import { unwrapSignature } from "../../chains/evm/account-code.ts";
 import { readEvmRow } from "../../db/chain-families.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { ResultCheck, ResultReader } from "../wallet-driver.ts";
@@ -17,7 +18,7 @@ export const evmResults: ResultReader = {
   // A proof that should be hex and is not becomes empty, and no verification accepts that.
   readSigned: (option, { proof, permit }) => ({ ...readEvmRow(option), proof: isHex(proof) ? proof : "0x", permit }),
   toSignedMembers: ({ proof, permit }, verified) => ({
-    signature: decodeProof(proof),
+    signature: decodeProof(verified?.deployed && isHex(proof) ? unwrapSignature(proof).signature : proof),
     permit: permit && decodeProof(permit),
     smart_wallet: verified?.smartWallet === true,
     code_hash: verified?.codeHash || null,

@@ -143,7 +143,8 @@ create function attach_signatures(of_payment text, with_signature bytea, with_pe
     returning subject
   $$;
 
--- The gas of an included transaction that moved no money for a transfer. `alone`: the transaction had no other transfer.
+-- The gas that included transactions burned on a transfer: all of it when they moved no money; when they did (`moved`), what a contract
+-- wallet took beyond its share (transfers/list-burned.ts). `alone`: the transaction had no other transfer.
 create table burned_gas (
   transfer_id text not null references transfer,
   lane_id text not null references lane,
@@ -153,6 +154,7 @@ create table burned_gas (
   code_hash text,
   gas numeric(78,0) not null check (gas >= 0),
   alone boolean not null,
+  moved boolean not null default false,
   block_number bigint not null,
   at timestamptz not null,
   primary key (transfer_id, lane_id, nonce)

@@ -89,6 +89,38 @@ test("a wallet that burns gas despite a good simulation gets three transactions,
   expect(counted).toMatchObject([{ labels: { chain: chain.id }, value: Number(await gasOf(fixture)) }]);
 });
 
+/** Accepts every signature when 100,000 gas are left, and burns all others before. */
+const GREEDY_CODE = "0x5b620186a05a11600057631626ba7e60e01b60005260206000f3";
+
+test("a wallet that pays, and takes nearly all gas of each transaction, is barred when it has burned its limit", async () => {
+  const chain = await startChain({ lanes: 2 });
+  const fixture = await makeMerchantFixture(chain);
+  const burner = await deployBlockBurner(chain);
+  await chain.client.setCode({ address: burner.address, bytecode: GREEDY_CODE });
+  const payments: string[] = [];
+  const pay = async () => {
+    const id = await fixture.create(1n);
+    await fixture.verify(await confirmAsContractWallet(fixture, id, burner));
+    await fixture.relay();
+    await fixture.watch();
+    payments.push(id);
+  };
+  // A third of the gas of each transaction is the wallet's: 2.4 million of 3.8 million are burned.
+  for (let count = 0; count < 4; count += 1) await pay();
+  for (const id of payments) expect((await fixture.status(id)).state).toBe("succeeded");
+  await expect(pay()).rejects.toThrow("rate_limited the account cannot pay here for now");
+  const burned = await fixture.db.selectFrom("burned_gas").selectAll().execute();
+  expect(burned).toHaveLength(4);
+  const [counted] = (await fixture.deps.metrics.gasWithoutTransfer.get()).values;
+  expect(counted?.value).toBe(burned.reduce((sum, { gas }) => sum + Number(gas), 0));
+  expect(counted?.value).toBeLessThan(Number(await gasOf(fixture)) - payments.length * 300_000);
+
+  // Each transaction moved the money, so none counts as one that failed.
+  fixture.clock.advance(DAY_MS);
+  await pay();
+  expect((await fixture.status(payments.at(-1) ?? "")).state).toBe("succeeded");
+});
+
 test("money moved by the authorization of a failed payment is booked as an exception", async () => {
   const chain = await startChain({ lanes: 2 });
   const fixture = await makeMerchantFixture(chain);
@@ -233,6 +265,7 @@ test("an honest wallet pays at the current gas price, and its second payment wai
   await fixture.relay();
   await fixture.watch();
   for (const id of payments) expect((await fixture.status(id)).state).toBe("succeeded");
+  expect(await fixture.db.selectFrom("burned_gas").selectAll().execute()).toEqual([]);
 });
 
 test.each([

@@ -40,6 +40,16 @@ const withHighS = (signature: Hex) =>
     numberToHex(28 - vOf(signature), { size: 1 }),
   ]);
 
+/** Returns the equivalent signature of 64 bytes (ERC-2098), which Permit2 accepts. */
+const compact = (signature: Hex) =>
+  concat([
+    slice(signature, 0, 32),
+    numberToHex(BigInt(slice(signature, 32, 64)) | (BigInt(vOf(signature)) << 255n), { size: 32 }),
+  ]);
+/** An owner whose wallet no payment may deploy, because it is the payer of none. */
+const stranger = newOwner().address;
+const wrapStrange = (signature: Hex) => wrapUndeployed(allowed, stranger, signature);
+
 const plain = (finish: (signature: Hex) => Hex) => async (): Promise<Payer> => {
   const key = newOwner();
   return { address: key.address.toLowerCase() as Hex, key, finish };
@@ -50,11 +60,10 @@ const delegated = (name: "Delegate" | "SilentDelegate") => async (): Promise<Pay
   return payer;
 };
 const deployed =
-  (by: "owner" | "stranger", wrap = false) =>
+  (by: "owner" | "stranger", finish = same) =>
   async (): Promise<Payer> => {
     const owner = newOwner();
     const address = await deployWallet(chain, allowed, owner.address);
-    const finish = (signature: Hex) => (wrap ? wrapUndeployed(unknown, owner.address, signature) : signature);
     return { address, key: by === "owner" ? owner : newOwner(), finish };
   };
 const undeployed = (factory: typeof allowed, by: "owner" | "stranger") => async (): Promise<Payer> => {
@@ -72,7 +81,18 @@ const cases: [string, () => Promise<Payer>, "pays" | string][] = [
   ["by a delegated key whose code accepts its signature", delegated("Delegate"), "pays"],
   ["by a delegated key whose code accepts no signature", delegated("SilentDelegate"), "would fail"],
   ["by the owner of a deployed wallet", deployed("owner"), "pays"],
-  ["by a deployed wallet that still wraps its signature as undeployed", deployed("owner", true), "pays"],
+  [
+    "by a deployed wallet that still wraps its signature as undeployed",
+    deployed("owner", (signature) => wrapUndeployed(unknown, stranger, signature)),
+    "pays",
+  ],
+  ["by a deployed wallet that names another wallet of an allowed factory", deployed("owner", wrapStrange), "pays"],
+  ["by a plain key that names a wallet of an allowed factory", plain(wrapStrange), "a key of its own"],
+  [
+    "of 64 bytes by a plain key that names a wallet of an allowed factory",
+    plain((signature) => wrapStrange(compact(signature))),
+    "does not deploy",
+  ],
   ["by a third party for a deployed wallet", deployed("stranger"), "would fail"],
   ["by the owner of an undeployed wallet of an allowed factory", undeployed(allowed, "owner"), "pays"],
   ["by a third party for an undeployed wallet of an allowed factory", undeployed(allowed, "stranger"), "would fail"],
@@ -119,6 +139,10 @@ describe.each(["usdc", "permit"] as const)("with %s,", (name) => {
 
 test("a factory that is not allowed is never called", async () => {
   expect(await unknown.calls()).toBe(0n);
+});
+
+test("an allowed factory deploys no wallet but the payer's", async () => {
+  expect(await client.getCode({ address: await allowed.addressOf(stranger) })).toBeUndefined();
 });
 
 test("a contract wallet's transfer has its own transaction, and plain keys' transfers share one", async () => {
