@@ -10,7 +10,8 @@ import type { EvmSigned, VerificationResult, VerifyDeps } from "../verification.
 
 /**
  * Verifies a transaction that a wallet claims to have sent. The hash is only a hint: the transaction must be from the payer,
- * to the token, with exactly the requested call data, and in a block without having failed. A pending transaction may never
+ * to the token, with exactly the requested call data, and in a block in which it has moved the amount. A token can take a fee of it, or
+ * return false. A pending transaction may never
  * be included (a nonce gap, a replacement), so it is not a payment yet. One in a block after the end of its quote is no payment. Money
  * that is booked as an exception, because it moved too late, pays nothing. Throws ChainError when the chain cannot be read.
  */
@@ -31,6 +32,7 @@ export async function verifyPush(
   if (moveBy && (await readBlock(chain.rpc, receipt.blockNumber)).at > moveBy)
     return { ok: false, reason: "the transaction is in a block after the end of its quote" };
   const made = readTransferLogs(receipt.logs, chain).filter((log) => isSameMovement(log, movement));
+  if (made.length === 0) return { ok: false, reason: "the transaction did not move the amount that was asked for" };
   if (await hasBooked(deps.db, chain.chain, made))
     return { ok: false, reason: "the transaction's money is booked as an exception" };
   return { ok: true, smartWallet: false };

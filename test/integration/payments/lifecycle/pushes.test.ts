@@ -5,7 +5,8 @@ import { encodePush } from "../../../../chains/evm/push-call-data.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
 import { prepareReorg } from "../../../support/chain-reorg.ts";
-import { makeMerchantFixture, unwrap, walletActions } from "../../../support/merchant-fixture.ts";
+import { makeMerchantFixture, signOption, unwrap, walletActions } from "../../../support/merchant-fixture.ts";
+import { deployTestContract } from "../../../support/test-contracts.ts";
 import { mintTestToken, startTokenKinds, testTokenBalance, tokenOf } from "../../../support/token-kinds.ts";
 
 const kinds = await startTokenKinds();
@@ -228,6 +229,25 @@ test("a reverted push is refused, and its payment can still be paid", async () =
   await fixture.verify(attemptId);
   expect(await fixture.verificationResult(attemptId)).toEqual({ refused: "the transaction failed" });
   expect(await stateOf(requested.paymentId)).toBe("requires_action");
+});
+
+test("a push whose token has kept a part of the amount is refused, and its payment can still be paid", async () => {
+  const asset = `${chain.id}/erc20:${await deployTestContract(chain.client, "Tokens", "FeeSwitchToken")}`;
+  const entry = { asset, symbol: "SWT", name: "Switch", kind: "push", decimals: 6, peg: "iso4217/USD" };
+  const change = { ...kinds.change, assets: [entry] };
+  const other = await makeMerchantFixture(chain, { change, assets: [asset] });
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(chain, asset, buyer.address);
+  await client.setBalance({ address: buyer.address, value: 10n ** 18n });
+  const id = await other.create();
+  const [option] = await other.offer(id, buyer);
+  if (!option) throw new Error("there is no way to pay");
+  // The token begins to take one percent.
+  await client.setStorageAt({ address: tokenOf(asset), index: "0x5", value: pad("0x64") });
+  const { attemptId } = unwrap(await other.confirm(id, option.id, await signOption(option, buyer, chain)));
+  await other.verify(attemptId ?? "");
+  expect(await other.verificationResult(attemptId ?? "")).toEqual({ refused: expect.stringContaining("did not move") });
+  expect((await other.status(id)).state).toBe("requires_action");
 });
 
 test("two pushes of one buyer pay a payment once, and the second becomes an exception", async () => {
