@@ -1246,7 +1246,7 @@ CREATE UNIQUE INDEX destination_change_waiting ON public.destination_change USIN
 CREATE UNIQUE INDEX observation_one_per_transfer ON public.observation USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
 CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'accumulating'::text);
 CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account, replacement) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'broadcast'::text, 'accepted'::text, 'included'::text])));
-CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
+CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE ((purpose = 'payment'::text) AND (state <> 'ended'::text));
 CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) WHERE (purpose = 'refund'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
 CREATE UNIQUE INDEX webhook_endpoint_url ON public.webhook_endpoint USING btree (account_id, mode, md5(url)) WHERE (deleted_at IS NULL);
@@ -2208,7 +2208,7 @@ CREATE TRIGGER approval_key_insert_webhook AFTER INSERT ON public.approval_key F
 CREATE TRIGGER approval_key_revoked BEFORE UPDATE ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS DISTINCT FROM new.revoked_at) AND (old.revoked_at IS NOT NULL))) EXECUTE FUNCTION reject_reinstatement('revoked');
 CREATE TRIGGER approval_key_revoked_webhook AFTER UPDATE OF revoked_at ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL))) EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER attempt_insert_events AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
-CREATE TRIGGER attempt_known_moves BEFORE UPDATE OF state ON public.attempt FOR EACH ROW WHEN (((old.state <> new.state) AND ((((old.state <> 'waiting'::text) OR (new.state <> 'verified'::text)) AND ((old.state <> 'waiting'::text) OR (new.state <> 'refused'::text))) AND ((old.state <> 'refused'::text) OR (new.state <> 'waiting'::text))))) EXECUTE FUNCTION reject_unknown_move();
+CREATE TRIGGER attempt_known_moves BEFORE UPDATE OF state ON public.attempt FOR EACH ROW WHEN (((old.state <> new.state) AND (((((old.state <> 'waiting'::text) OR (new.state <> 'verified'::text)) AND ((old.state <> 'waiting'::text) OR (new.state <> 'refused'::text))) AND ((old.state <> 'refused'::text) OR (new.state <> 'waiting'::text))) AND ((old.state <> 'verified'::text) OR (new.state <> 'refused'::text))))) EXECUTE FUNCTION reject_unknown_move();
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
 CREATE TRIGGER destination_change_applied AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((new.state = 'applied'::text) AND (old.state <> 'applied'::text))) EXECUTE FUNCTION apply_destination_change();

@@ -16,12 +16,15 @@ export const machines = {
     expired: [],
     cancelled: [],
   },
-  /** One accepted confirm. A refused one may be submitted again: the buyer may have topped up since. */
+  /**
+   * One accepted confirm. A refused one may be submitted again: the buyer may have topped up since. A verified one is refused when other
+   * money pays the payment before anything was sent for it.
+   */
   attempt: {
     new: ["waiting"],
     waiting: ["verified", "refused"],
     refused: ["waiting"],
-    verified: [],
+    verified: ["refused"],
   },
   /**
    * One token movement. `ready`: a lane may take it. `awaited`: the payer or a relayer submits it, not a lane. `assigned`:

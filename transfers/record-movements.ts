@@ -19,8 +19,8 @@ import { traceInclusion, traceObservation } from "./trace-transfers.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /**
- * Opens attempts for unsolicited payments: movements that name a pending payment and arrive before or without a confirm.
- * Runs in the database transaction that records them. Returns a function to call after the commit.
+ * Opens attempts for unsolicited payments: movements that name a payment and arrive before or without a confirm, or before anything was
+ * sent for the one that was accepted. Runs in the database transaction that records them. Returns a function to call after the commit.
  */
 export type BookUnsolicited = (db: Db, chain: string, unsolicited: readonly TokenMovement[]) => Promise<() => void>;
 
@@ -210,8 +210,12 @@ async function matchTransfers(
   // Locked, because a lane may end a transfer at this moment: its movement would belong to it and never be booked.
   const lock = () => lockByAuthorizations(db, { chain: chain.chain, nonces });
   const known = await lock();
+  // All quotes of a payment have one nonce. A ready transfer that its own movement does not prove may give way to other money.
+  const isOpen = (row: TransferRow) =>
+    row.purpose === "payment" && row.state === "ready" && !keyed.some((log) => isProof(log, row));
+  const taken = new Set(known.flatMap((row) => (isOpen(row) ? [] : row.authorization_nonce)));
   // Not only movements to the treasury: a payer can pay a merchant directly.
-  const fresh = keyed.filter((log) => !known.some((row) => row.authorization_nonce === log.authorizationNonce));
+  const fresh = keyed.filter(({ authorizationNonce }) => authorizationNonce !== null && !taken.has(authorizationNonce));
   if (fresh.length === 0) return { known, opened: () => undefined };
   const opened = await unsolicited(db, chain.chain, fresh);
   return { known: await lock(), opened };

@@ -172,6 +172,17 @@ export const findAttempt: (db: Db, id: string) => Promise<AttemptHead | undefine
   },
 );
 
+/** Returns the id of a payment's verified attempt. */
+export async function findVerifiedAttempt(db: Db, paymentId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("attempt")
+    .select("id")
+    .where("payment_id", "=", paymentId)
+    .where("state", "=", "verified")
+    .executeTakeFirst();
+  return row?.id;
+}
+
 /** Returns a payment's verified attempt when an unsolicited payment created it, and not a confirm. */
 export async function findAttemptOpenedByTransfer(db: Db, paymentId: string): Promise<string | undefined> {
   const row = await db

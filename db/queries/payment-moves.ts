@@ -46,6 +46,19 @@ function isStillDestination(payments: readonly VerifiedPayment[]): RawBuilder<bo
       where d.merchant_id = payment.merchant_id and d.asset = f.asset and d.destination = f.destination))`;
 }
 
+/** Makes a payment that stays in `processing` that of another quote. The caller has locked it. */
+export async function changeQuote(
+  db: Db,
+  { id, option, at }: { id: string; option: { id: string; asset: string }; at: Date },
+): Promise<void> {
+  await db
+    .updateTable("payment")
+    .set({ option_id: option.id, asset: option.asset, updated_at: at })
+    .where("id", "=", id)
+    .where("state", "=", "processing")
+    .execute();
+}
+
 /** A payment in `processing`, with the values of its option, and when its verified confirm was accepted. */
 export type PayingPayment = Pick<
   PaymentRow,

@@ -219,6 +219,22 @@ export async function separateTransfers(
     .execute();
 }
 
+/** A buyer's transfer that is assigned to no transaction. */
+export type UnassignedTransfer = Pick<Row, "id" | "payment_id" | "chain" | "token" | "payer">;
+
+/** Locks the ready transfers of payments with these authorization nonces, on any chain, until the commit. */
+export async function lockUnassigned(db: Db, nonces: readonly string[]): Promise<UnassignedTransfer[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["id", "payment_id", "chain", "token", "payer"])
+    .where(sql<boolean>`authorization_nonce = ${anyOf(nonces)}`)
+    .where("state", "=", "ready")
+    .where("purpose", "=", "payment")
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+}
+
 type Authorizations = { chain: string; nonces: readonly string[] };
 
 /** Returns the transfers with these authorization nonces, to which movements of the chain may belong. */

@@ -5,13 +5,14 @@ import { findWaitingAttemptOf, insertAttempt, listKeyResults, lockWaitingOf } fr
 import { attachToOpenedAttempt } from "../../db/queries/collected-data.ts";
 import { lockPaidQuotes, type OptionRow } from "../../db/queries/payment-options.ts";
 import type { TransferSignatures } from "../../db/queries/payment-transfers.ts";
-import { insertTransfers } from "../../db/queries/transfers.ts";
+import { insertTransfers, lockUnassigned, type UnassignedTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { readSignatures } from "./attach-authorizations.ts";
 import { findPaidQuotes } from "./paid-quotes.ts";
 import { toTransfer } from "./payment-transfer.ts";
+import { replaceUnsent } from "./replace-unsent.ts";
 
 /**
  * Books unsolicited payments: money that names a payment whose buyer has not confirmed. Either another relayer has
@@ -20,6 +21,8 @@ import { toTransfer } from "./payment-transfer.ts";
  *
  * Runs in the transaction that records the movements. The payments' rows stay locked in it, so that a concurrent
  * confirm runs entirely before or after.
+ *
+ * A payment that is being paid by a transfer that was never sent takes the money as well, and the transfer ends.
  *
  * The payment takes the money if it moved in time by the chain's clock, however late the watcher reads it, or if its
  * confirm was accepted in time. Later money becomes an exception.
@@ -33,7 +36,12 @@ export async function openUnsolicitedPayments(
   const money = movements.flatMap(({ authorizationNonce, token, payer, receiver, amount }) =>
     authorizationNonce === null ? [] : [{ authorization_nonce: authorizationNonce, token, payer, receiver, amount }],
   );
+  const nonces = money.map(({ authorization_nonce }) => authorization_nonce);
+  // Lock order: transfers, then payments, as where transfers are confirmed or ended (avoids deadlock).
+  await lockUnassigned(db, nonces);
   const locked = await lockPaidQuotes(db, { chain, money });
+  // Again, because a confirm may have been accepted while this waited for its payment.
+  const unassigned = await lockUnassigned(db, nonces);
   const quotes = await findPaidQuotes(deps, db, { movements, quotes: locked });
   // Lock all attempts at once, ordered by id, before any of them is changed (avoids deadlock).
   await lockWaitingOf(
@@ -42,11 +50,16 @@ export async function openUnsolicitedPayments(
   );
   const at = deps.now();
   const opened: OptionRow[] = [];
+  const replaced: UnassignedTransfer[] = [];
   for (const option of quotes) {
     const set = { due_at: null, option_id: option.id, asset: option.asset };
     const ids = [option.payment_id];
     const moved = await moveRows(db, "payment", { ids, from: "requires_action", to: "processing", at, set });
-    if (moved.length === 0) continue;
+    if (moved.length === 0) {
+      const ended = await replaceUnsent(db, option, { unassigned, at });
+      if (!ended) continue;
+      replaced.push(ended);
+    }
     const signatures = await findSignatures(deps, db, option);
     await openAttempt(db, option, at);
     await insertTransfers(db, [{ ...toTransfer(option, at), ...signatures, state: "awaited", due_at: null }], at);
@@ -56,7 +69,12 @@ export async function openUnsolicitedPayments(
     if (opened.length === 0) return;
     deps.log.info({ chain, payments: opened.map((one) => one.payment_id) }, "unsolicited payments received");
     for (const { kind } of opened) deps.metrics.attempts.inc({ outcome: "verified", kind });
-    deps.metrics.paymentTransitions.inc({ mode: "live", from: "requires_action", to: "processing" }, opened.length);
+    const count = opened.length - replaced.length;
+    deps.metrics.paymentTransitions.inc({ mode: "live", from: "requires_action", to: "processing" }, count);
+    for (const { chain: of, payment_id: payment } of replaced) {
+      deps.metrics.transferTransitions.inc({ chain: of, purpose: "payment", from: "ready", to: "ended" });
+      deps.log.warn({ chain, payment }, "money has paid a payment whose accepted transfer was never sent");
+    }
     void deps.publishPaymentChanges(opened.map((one) => one.payment_id));
   };
 }

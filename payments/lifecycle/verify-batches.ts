@@ -11,8 +11,8 @@ const BATCH_SIZE = 100;
 
 /**
  * Creates the function that verifies one attempt, in batches with others. A valid attempt moves its payment to
- * `processing` and creates its transfer. An invalid attempt is refused and does not change the payment, so that a
- * holder of the link can neither end nor block it.
+ * `processing` and creates its transfer. An invalid attempt is refused and does not change the payment. A valid one that
+ * fails later gives way to money (docs/decisions/replaced-transfers.md).
  *
  * The function returns `by code` for an attempt whose payer turned out to be a contract wallet: the caller enqueues it
  * again, and it is then verified as such. It throws the chain's error when the chain cannot be read; the attempt then

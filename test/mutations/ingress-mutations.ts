@@ -179,6 +179,32 @@ export const ingressMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/lifecycle/replace-unsent.ts",
+    tests: ["test/integration/payments/lifecycle/replace-unsent.test.ts"],
+    mutations: [
+      {
+        name: "a push that finds an accepted transfer which was never sent pays nothing",
+        find: "if (!held || isSamePayer(held, option)) return undefined;",
+        replace: "if (held || isSamePayer(held, option)) return undefined;",
+      },
+      {
+        name: "a payment whose transfer gave way is booked by the quote of that transfer",
+        find: "await changeQuote(db, { id: paymentId, option, at });",
+        replace: "",
+      },
+      {
+        name: "a transfer gives way and can still be sent",
+        find: "if (!(await endUnsentTransfer(db, { id: held.id, error: REPLACED, at }))) return undefined;",
+        replace: "",
+      },
+      {
+        name: "a payer's second movement of another amount makes the block unreadable",
+        find: "|| isSamePayer(held, option)",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "payments/error-codes.ts",
     tests: ["test/unit/payments/lifecycle/list-limits.test.ts"],
     mutations: [

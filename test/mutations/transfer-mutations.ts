@@ -175,6 +175,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
     mutations: [
       {
+        name: "money beside an accepted transfer that was never sent is not offered to its payment",
+        find: 'row.purpose === "payment" && row.state === "ready" &&',
+        replace: "false &&",
+        tests: ["test/integration/payments/lifecycle/replace-unsent.test.ts"],
+      },
+      {
         name: "an ended transfer matches money that arrives late",
         find: 'state !== "ended" && !standing.has(id)',
         replace: "!standing.has(id)",

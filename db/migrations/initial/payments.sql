@@ -144,7 +144,7 @@ create index attempt_due_by_merchant on attempt (chain, merchant_id, due_at) whe
 create index attempt_refused on attempt (created_at) where state = 'refused';
 create trigger attempt_known_moves before update of state on attempt for each row
   when (old.state <> new.state and (old.state, new.state) not in (
-    ('waiting', 'verified'), ('waiting', 'refused'), ('refused', 'waiting')))
+    ('waiting', 'verified'), ('waiting', 'refused'), ('refused', 'waiting'), ('verified', 'refused')))
   execute function reject_unknown_move();
 create trigger attempt_insert_events after insert on attempt referencing new table as added
   for each statement execute function record_insert_events();

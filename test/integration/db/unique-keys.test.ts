@@ -115,11 +115,13 @@ describe("a payment", () => {
     expect(events).toEqual([{ subject: rows[written.indexOf(true)]?.id }]);
   });
 
-  test("a payment has one transfer that pays it", async () => {
+  test("a payment has one transfer that pays it, besides those that have ended", async () => {
     const { paymentId, id } = await insertTransferRow(db, merchant);
     const row = await db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
     const second = { ...row, id: newId("trf", new Date()), authorization_nonce: hex(32), payment_id: paymentId };
     await expect(db.insertInto("transfer").values(second).execute()).rejects.toMatchObject(refused);
+    await db.updateTable("transfer").set({ state: "ended" }).where("id", "=", id).execute();
+    await db.insertInto("transfer").values(second).execute();
   });
 
   test("a payment has one option per payer and asset, and returns the same one when it is requested again", async () => {
