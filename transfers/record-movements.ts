@@ -213,7 +213,7 @@ async function matchTransfers(
   // All quotes of a payment have one nonce. A ready transfer that its own movement does not prove may give way to other money.
   const isOpen = (row: TransferRow) =>
     row.purpose === "payment" && row.state === "ready" && !keyed.some((log) => isProof(log, row));
-  const taken = new Set(known.flatMap((row) => (isOpen(row) ? [] : row.authorization_nonce)));
+  const taken = new Set<string>(known.flatMap((row) => (isOpen(row) ? [] : row.authorization_nonce)));
   // Not only movements to the treasury: a payer can pay a merchant directly.
   const fresh = keyed.filter(({ authorizationNonce }) => authorizationNonce !== null && !taken.has(authorizationNonce));
   if (fresh.length === 0) return { known, opened: () => undefined };
