@@ -1,11 +1,12 @@
 import { Connection, SolanaJSONRPCError } from "@solana/web3.js";
 import type { Metrics } from "../../runtime/metrics.ts";
 import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
+import { withCallPriority } from "../call-priority.ts";
 import { maxBehind } from "../endpoint-heights.ts";
 import type { EndpointStatus } from "../endpoint-status.ts";
 import { ChainError } from "../errors.ts";
 import { openFailover, retryUnreachable } from "../failover.ts";
-import type { FailoverEndpoint, Query } from "../failover-endpoint.ts";
+import { type FailoverEndpoint, hasCode, type Query } from "../failover-endpoint.ts";
 import { type Call, type CallOutcome, createCall, rateLimited } from "../json-rpc.ts";
 import { batchPauseMs, type CallMany, createCallMany } from "../json-rpc-batch.ts";
 import { isRateLimitText, readTextWait } from "../rate-limit-wait.ts";
@@ -46,6 +47,16 @@ export type SolanaRpc = {
     question: Question<T>,
     isAsked?: (by: string) => boolean,
   ): Promise<{ by: string; answer: T }[]>;
+  /**
+   * Sends a request of little importance to one endpoint after the other whose name satisfies `isAsked`, until one answers. Never
+   * waits for a budget and suspends no endpoint, so that it takes none from the watcher. Skips suspended endpoints. Returns undefined
+   * if none answers. Throws ChainError `budget_spent` if none answers and the budget of one is spent.
+   */
+  queryNext<T>(
+    method: string,
+    question: Question<T>,
+    isAsked: (by: string) => boolean,
+  ): Promise<{ by: string; answer: T } | undefined>;
   /** Sends a request to every endpoint. Throws ChainError `rpc_unreachable` unless at least two answer. */
   queryAll<T>(method: string, question: Question<T>): Promise<T[]>;
 };
@@ -123,6 +134,20 @@ export function openEndpoints(
         }),
       );
       return results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    },
+    async queryNext(method, question, isAsked) {
+      const available = failover.listInOrder().filter(({ name, isSuspended }) => !isSuspended() && isAsked(name));
+      let spent: unknown;
+      for (const endpoint of available) {
+        const ask = () => endpoint.request(method, toQuery(question, endpoint.name));
+        try {
+          return { by: endpoint.name, answer: await withCallPriority("convenience", ask) };
+        } catch (error) {
+          if (hasCode(error, "budget_spent")) spent = error;
+        }
+      }
+      if (spent !== undefined) throw spent;
+      return undefined;
     },
     async queryAll(method, question) {
       const results = await Promise.allSettled(

@@ -143,8 +143,8 @@ export async function findNewestSignature(
 
 /** A transaction, and how deep it has to be. */
 type Wanted = { signature: string; commitment: "confirmed" | "finalized" };
-/** Reads something from a transaction. Throws ChainError `rpc_answer` for an answer that lacks what is needed. */
-type Read<T> = (shown: VersionedTransactionResponse) => T;
+/** Reads something from a transaction as endpoint `by` has it. Throws ChainError `rpc_answer` for an answer that lacks what is needed. */
+type Read<T> = (shown: VersionedTransactionResponse, by: string) => T;
 
 /**
  * Returns what `read` reads from a transaction as each endpoint has it. Leaves out endpoints that do not answer or do not have
@@ -157,6 +157,19 @@ export async function readTransactionFromEach<T>(
 ): Promise<{ by: string; answer: T }[]> {
   const answers = await chain.rpc.queryAvailable("getTransaction", askReading(wanted, read));
   return answers.flatMap(({ by, answer }) => (answer === undefined ? [] : [{ by, answer }]));
+}
+
+/**
+ * Returns what `read` reads from a transaction at the next endpoint whose name satisfies `isAsked` and that answers: undefined if it
+ * does not have it. Asks as `queryNext` does.
+ */
+export function readTransactionFromNext<T>(
+  chain: SolanaChain,
+  wanted: Wanted,
+  read: Read<T>,
+  isAsked: (by: string) => boolean,
+): Promise<{ by: string; answer: T | undefined } | undefined> {
+  return chain.rpc.queryNext("getTransaction", askReading(wanted, read), isAsked);
 }
 
 /** Returns what `findTransaction` reads from a final transaction. Throws ChainError `rpc_behind` if no endpoint that answered has it. */
@@ -187,8 +200,8 @@ export async function findTransaction<T>(chain: SolanaChain, wanted: Wanted, rea
 }
 
 function askReading<T>({ signature, commitment }: Wanted, read: Read<T>) {
-  return async (connection: Connection): Promise<T | undefined> => {
+  return async (connection: Connection, _call: Call, by: string): Promise<T | undefined> => {
     const shown = await connection.getTransaction(signature, { commitment, maxSupportedTransactionVersion: 0 });
-    return shown ? read(shown) : undefined;
+    return shown ? read(shown, by) : undefined;
   };
 }

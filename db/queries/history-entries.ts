@@ -70,18 +70,19 @@ export async function takeEntries(
   return new Set(rows.map(({ signature }) => signature));
 }
 
-/** Stores why an entry could not be read or recorded, and when to retry. `counts` says whether this was an attempt. */
-export async function recordEntryError(
+/** Stores why entries could not be read or recorded, how many attempts were made for each, and when to retry. */
+export async function recordEntryErrors(
   db: Db,
-  { chain, account, signature }: Pick<HistoryEntry, "chain" | "account" | "signature">,
-  { error, counts, dueAt }: { error: string; counts: boolean; dueAt: Date },
+  { chain, account }: { chain: string; account: string },
+  signatures: readonly string[],
+  { error, attemptsMade, dueAt }: { error: string; attemptsMade: number; dueAt: Date },
 ): Promise<void> {
   await db
     .updateTable("history_entry")
-    .set({ attempts_made: sql`attempts_made + ${counts ? 1 : 0}`, last_error: error, due_at: dueAt })
+    .set({ attempts_made: attemptsMade, last_error: error, due_at: dueAt })
     .where("chain", "=", chain)
     .where("account", "=", account)
-    .where("signature", "=", signature)
+    .where(sql<boolean>`signature = any(${signatures})`)
     .execute();
 }
 

@@ -769,28 +769,65 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "one endpoint hides a movement of the treasury",
-        find: " || isExplained(first)) return first;",
-        replace: " || first) return first;",
-      },
-      {
-        name: "an endpoint decides against others that disagree",
-        find: "agreed ?? readings.find(isExplained) ?? alone",
-        replace: "agreed ?? readings.find(isExplained) ?? readings[0]",
+        find: "return network.rpc.length >= REQUIRED_ENDPOINTS && !isExplained(reading);",
+        replace: "return network.rpc.length < 0 && !isExplained(reading);",
       },
       {
         name: "nodes without inner instructions make a deposit through a program one without a payer",
-        find: "if (!transaction.meta?.innerInstructions && found",
-        replace: "if (false && found",
+        find: "if (!transaction.meta?.innerInstructions && seen",
+        replace: "if (false && seen",
       },
       {
         name: "nodes without inner instructions show no transaction",
-        find: " && found.seen.some(({ logIndex }) => isUnexplained(logIndex)))",
+        find: " && seen.some(({ logIndex }) => isUnexplained(logIndex)))",
         replace: ")",
       },
       {
         name: "dust costs a call of each endpoint",
         find: "seen.length > 0 && !seen.some(",
         replace: "seen.length > 1 && !seen.some(",
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/compare-readings.ts",
+    tests: ["test/unit/transfers/solana/compare-readings.test.ts"],
+    mutations: [
+      {
+        name: "an endpoint decides against others that disagree",
+        find: "readings.find(isExplained) ?? (isAlone && isBelieved",
+        replace: "readings.find(isExplained) ?? (isBelieved || !isAlone",
+        tests: ["test/integration/transfers/solana/read-entry.test.ts"],
+      },
+      {
+        name: "a stranger's transaction without a movement costs a call of each endpoint",
+        find: "while (!findAgreed(readings)) {",
+        replace: "while (readings.length > 0) {",
+      },
+      {
+        name: "strangers' transactions take all calls that the second endpoint allows",
+        find: "if (!isOut) await delay(paceMs);",
+        replace: "",
+      },
+      {
+        name: "each of a stranger's transactions waits for an endpoint that does not answer",
+        find: "if (isOut && !isOld) continue;",
+        replace: "isOut = false;",
+      },
+      {
+        name: "a transaction that was not compared for half a minute is believed when the second endpoint is out for a moment",
+        find: "return !isOut || now - since >= ALONE_MS;",
+        replace: "return now >= since;",
+      },
+      {
+        name: "an endpoint that has answered in between is not waited for again",
+        find: "else aloneSince.delete(chain);",
+        replace: "",
+      },
+      {
+        name: "one endpoint is believed while the budget of the second one is spent",
+        find: 'if (error.code === "budget_spent") break;',
+        replace: 'if (error.code === "budget_spent" && reads.push({ entry, ...reading })) continue;',
       },
     ],
   },

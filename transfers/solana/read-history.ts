@@ -4,18 +4,19 @@ import { ChainError } from "../../chains/errors.ts";
 import { getSolanaChain } from "../../chains/open-chains.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import { type HeldAccount, releaseAccount, takeAccount, updateReadProgress } from "../../db/queries/account-cursors.ts";
-import { type HistoryEntry, listDueEntries, recordEntryError, takeEntries } from "../../db/queries/history-entries.ts";
+import { type HistoryEntry, listDueEntries, recordEntryErrors, takeEntries } from "../../db/queries/history-entries.ts";
 import { listKnownMovements } from "../../db/queries/observations.ts";
 import { cleanText } from "../../runtime/clean-text.ts";
 import type { BookingHandlers } from "../booking-handlers.ts";
 import { MAX_READ_ATTEMPTS } from "../history-attempts.ts";
 import { recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { compareReadings, type ReadEntry } from "./compare-readings.ts";
 import { readFinalState } from "./final-states.ts";
 import { bookForgotten } from "./forgotten-transactions.ts";
 import { releaseInvented } from "./invented-entries.ts";
 import { listHistory } from "./list-history.ts";
-import { type Found, readEntry } from "./read-entry.ts";
+import { type Found, needsComparison, readEntry } from "./read-entry.ts";
 import { relistHistory } from "./relist-history.ts";
 
 /** Another reader can take over an account when its reader has not renewed the lease for this long, milliseconds. */
@@ -94,11 +95,25 @@ async function readAccount(deps: TransferDeps, account: Account): Promise<boolea
 
 const leaseEnd = (deps: TransferDeps) => new Date(deps.now().getTime() + LEASE_MS);
 
-/** Reads parts until nothing is due or the time limit is reached, no faster than the network's setting allows. */
+/**
+ * Reads parts until nothing is due or the time limit is reached, no faster than the network's setting allows. Then compares what one
+ * endpoint must not decide.
+ */
 async function readEntries(
   deps: TransferDeps,
   account: ListedAccount,
   renew: () => Promise<boolean>,
+): Promise<boolean> {
+  const open: ReadEntry[] = [];
+  const isRead = await readParts(deps, account, { open, renew });
+  if (open.length > 0 && (await renew())) await compare(deps, account, open);
+  return isRead;
+}
+
+async function readParts(
+  deps: TransferDeps,
+  account: ListedAccount,
+  { open, renew }: { open: ReadEntry[]; renew: () => Promise<boolean> },
 ): Promise<boolean> {
   const { historyReadsPerSecond: perSecond } = account.chain.network;
   const limit = Math.min(PART, perSecond);
@@ -107,7 +122,7 @@ async function readEntries(
   for (let entries = await due(); entries.length > 0; entries = await due()) {
     if (performance.now() - began > RUN_MS || !(await renew())) return false;
     const partBegan = performance.now();
-    await readPart(deps, account, entries);
+    open.push(...(await readPart(deps, account, entries)));
     const wait = (entries.length / perSecond) * 1_000 - (performance.now() - partBegan);
     if (entries.length === limit && wait > 0) await delay(wait);
   }
@@ -117,32 +132,58 @@ async function readEntries(
 type Read = { entry: HistoryEntry } & Found;
 
 /**
- * Reads entries concurrently and records them. An entry that cannot be read or recorded is retried later on its own. Throws
- * ChainError `rpc_unreachable` when no endpoint answered, without reading the rest. Entries that were read are recorded.
+ * Reads entries concurrently and records them. An entry that cannot be read or recorded is retried later on its own. Returns those
+ * that have to be compared, which are retried together if that fails. Throws ChainError `rpc_unreachable` when no endpoint answered,
+ * without reading the rest. Entries that were read are recorded.
  */
-async function readPart(deps: TransferDeps, account: ListedAccount, entries: readonly HistoryEntry[]): Promise<void> {
-  const reads: Read[] = [];
+async function readPart(
+  deps: TransferDeps,
+  account: ListedAccount,
+  entries: readonly HistoryEntry[],
+): Promise<ReadEntry[]> {
+  const read: ReadEntry[] = [];
   const queue = [...entries];
   let unreachable: ChainError | undefined;
   const go = async (): Promise<void> => {
     for (let entry = queue.shift(); entry; entry = queue.shift()) {
-      const found = await readEntry(deps, account, entry).catch((error: unknown) => ({ error }));
-      if (!("error" in found)) {
-        reads.push({ entry, ...found });
+      const reading = await readEntry(account, entry.signature).catch((error: unknown) => ({ error }));
+      if (!("error" in reading)) {
+        read.push({ entry, reading });
         continue;
       }
       await postpone(deps, account.chain, entry, {
-        error: found.error,
-        counts: account.isReachable || !isUnreachable(found.error),
+        error: reading.error,
+        counts: account.isReachable || !isUnreachable(reading.error),
       });
-      if (!isUnreachable(found.error)) continue;
-      unreachable = found.error;
+      if (!isUnreachable(reading.error)) continue;
+      unreachable = reading.error;
       queue.splice(0);
     }
   };
   await Promise.all(Array.from({ length: Math.min(CONCURRENCY, entries.length) }, go));
-  await record(deps, account, reads);
+  const open = read.filter(({ reading }) => needsComparison(account.chain, reading));
+  await postponeOpen(deps, account, open);
+  const known = read.filter((one) => !open.includes(one));
+  await record(
+    deps,
+    account,
+    known.map(({ entry, reading }) => ({ entry, ...reading })),
+  );
   if (unreachable) throw unreachable;
+  return open;
+}
+
+/** Records what counts of these entries, and stores why the others do not count yet. */
+async function compare(deps: TransferDeps, account: Account, open: readonly ReadEntry[]): Promise<void> {
+  const { reads, failures } = await compareReadings(deps, account, open);
+  await record(deps, account, reads);
+  for (const { entry, error } of failures) await postpone(deps, account.chain, entry, { error, counts: true });
+  const left = open.length - reads.length - failures.length;
+  if (left > 0)
+    deps.log.warn(
+      { chain: account.chain.chain, account: account.held.account, count: left },
+      "transactions without a movement that instructions explain wait for a second endpoint",
+    );
 }
 
 /** Records entries in one database transaction. When one of them fails, records each one alone. */
@@ -185,11 +226,11 @@ async function postpone(
   entry: HistoryEntry,
   { error, counts }: { error: unknown; counts: boolean },
 ): Promise<void> {
-  const { chain, account, signature, urgent } = entry;
+  const { chain, account, signature } = entry;
   const attemptsMade = entry.attempts_made + (counts ? 1 : 0);
   const text = cleanText(error instanceof Error ? `${error.name}: ${error.message}` : String(error), 200);
-  const wait = Math.min(FIRST_RETRY_MS * 2 ** entry.attempts_made, urgent ? MAX_URGENT_RETRY_MS : MAX_RETRY_MS);
-  await recordEntryError(deps.db, entry, { error: text, counts, dueAt: new Date(deps.now().getTime() + wait) });
+  const dueAt = findRetry(deps, entry);
+  await recordEntryErrors(deps.db, entry, [signature], { error: text, attemptsMade, dueAt });
   const facts = { chain, account, tx: signature, attemptsMade, err: error };
   if (attemptsMade >= MAX_READ_ATTEMPTS) deps.log.error(facts, "transaction of the treasury's history cannot be read");
   else deps.log.warn(facts, "transaction of the treasury's history cannot be read now and is retried");
@@ -197,4 +238,26 @@ async function postpone(
     if (!(err instanceof ChainError)) throw err;
     deps.log.warn({ ...facts, err }, "endpoints cannot say whether a transaction of the treasury's history exists");
   });
+}
+
+/**
+ * Schedules the retry of entries that have to be compared, before that. So one that is not compared keeps no later one waiting. They
+ * count as attempts, which limits how long they delay payouts.
+ */
+async function postponeOpen(deps: TransferDeps, { held }: Account, open: readonly ReadEntry[]): Promise<void> {
+  const entries = open.map(({ entry }) => entry);
+  const groups = Map.groupBy(entries, (entry) => `${entry.attempts_made} ${entry.urgent}`);
+  for (const group of groups.values()) {
+    const [entry] = group;
+    if (!entry) continue;
+    const signatures = group.map(({ signature }) => signature);
+    const state = { attemptsMade: entry.attempts_made + 1, dueAt: findRetry(deps, entry) };
+    await recordEntryErrors(deps.db, held, signatures, { error: "a second endpoint has to show the same", ...state });
+  }
+}
+
+/** Returns when an entry is read again. */
+function findRetry(deps: TransferDeps, { attempts_made: attemptsMade, urgent }: HistoryEntry): Date {
+  const wait = Math.min(FIRST_RETRY_MS * 2 ** attemptsMade, urgent ? MAX_URGENT_RETRY_MS : MAX_RETRY_MS);
+  return new Date(deps.now().getTime() + wait);
 }

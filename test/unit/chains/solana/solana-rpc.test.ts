@@ -89,3 +89,40 @@ test("an endpoint that hangs delays the answers of the others once, and later on
   expect(await ask()).toBeLessThan(4_000);
   expect(requests.map(({ length }) => length)).toEqual([2, 2]);
 });
+
+const readSlot = (chain: SolanaChain, isAsked = (_by: string) => true) =>
+  chain.rpc.queryNext("getSlot", (_connection, call) => call("getSlot", []), isAsked);
+
+test("a request of little importance goes to one endpoint after the other, until one answers", async () => {
+  const { chain, requests } = await openCluster(
+    { answer: () => ({ status: 429 }) },
+    { answer: answerEach(() => ({ error: { code: -32_603, message: "Internal error" } })) },
+    { answer: answerEach(() => ({ result: 7 })) },
+    { answer: answerEach(() => ({ result: 8 })) },
+  );
+  expect(await readSlot(chain)).toEqual({ by: "endpoint-2", answer: 7 });
+  expect(await readSlot(chain, (by) => by === "endpoint-1")).toBeUndefined();
+  expect(requests.map(({ length }) => length)).toEqual([1, 2, 1, 0]);
+});
+
+test("an endpoint that refuses a request of little importance is asked for money at once", async () => {
+  let refuses = true;
+  const { chain, requests } = await openCluster({
+    answer: (body) => (refuses ? { status: 429 } : answerEach(() => ({ result: signatures }))(body)),
+  });
+  expect(await readSlot(chain)).toBeUndefined();
+  refuses = false;
+  expect(await list(chain)).toMatchObject([{ signature }]);
+  expect(requests).toMatchObject([[{ method: "getSlot" }, { method: "getSignaturesForAddress" }]]);
+});
+
+test("a request of little importance leaves half of an endpoint's budget, and waits for none", async () => {
+  const { chain, requests } = await openCluster({ answer: answerEach(() => ({ result: 7 })), callsPerMinute: 60 });
+  const began = Date.now();
+  for (let calls = 0; calls < 4; calls += 1) await readSlot(chain);
+  await expect(Promise.all(Array.from({ length: 6 }, () => readSlot(chain)))).rejects.toMatchObject({
+    code: "budget_spent",
+  });
+  expect(requests[0]?.length).toBeLessThan(10);
+  expect(Date.now() - began).toBeLessThan(5_000);
+});

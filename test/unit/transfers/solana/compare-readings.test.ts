@@ -1,0 +1,100 @@
+import { expect, test } from "vitest";
+import { ChainError } from "../../../../chains/errors.ts";
+import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
+import { compareReadings } from "../../../../transfers/solana/compare-readings.ts";
+import type { Reading } from "../../../../transfers/solana/read-entry.ts";
+
+const meta = { preTokenBalances: [], postTokenBalances: [], innerInstructions: [] };
+const message = { staticAccountKeys: [], addressTableLookups: [], compiledInstructions: [] };
+/** A transaction without movements. */
+const empty = { slot: 7, blockTime: 1, meta, transaction: { message } };
+const token = { treasuryAccount: "account", token: "mint" };
+const nothing: Reading = { by: "first", seen: [], forgotten: undefined };
+
+type Answer = "nothing" | "unknown" | "down" | "spent";
+
+/** Opens a cluster whose other endpoints answer what `others` holds at the time, and counts the calls of each. */
+function open(others: Record<string, Answer>, historyReadsPerSecond = 10_000) {
+  let now = 0;
+  const calls: Record<string, number> = {};
+  const counter = { inc: () => undefined };
+  const log = { error: () => undefined };
+  const deps = { metrics: { endpointDisagreements: counter }, log, now: () => new Date(now) } as never;
+  const queryNext = async (
+    _method: string,
+    question: (...args: unknown[]) => Promise<unknown>,
+    isAsked: (by: string) => boolean,
+  ) => {
+    for (const by of Object.keys(others).filter(isAsked)) {
+      calls[by] = (calls[by] ?? 0) + 1;
+      if (others[by] === "spent") throw new ChainError("budget_spent", { detail: by });
+      const connection = { getTransaction: async () => (others[by] === "unknown" ? null : empty) };
+      if (others[by] !== "down") return { by, answer: await question(connection, undefined, by) };
+    }
+    return undefined;
+  };
+  const network = { rpc: ["first", ...Object.keys(others)], historyReadsPerSecond };
+  const chain = { chain: "solana:test", rpc: { queryNext }, network, lanes: [], treasury: "treasury" };
+  const account = { chain: chain as unknown as SolanaChain, token: token as never };
+  return {
+    calls,
+    advance: (ms: number) => (now += ms),
+    compare: (count: number, attempts = 0) => {
+      const entries = Array.from({ length: count }, (_, at) => ({ signature: `${at}`, attempts_made: attempts }));
+      const open = entries.map((entry) => ({ entry: entry as never, reading: nothing }));
+      return compareReadings(deps, account, open);
+    },
+  };
+}
+
+test("a transaction that two endpoints show alike costs no call of a third one", async () => {
+  const { calls, compare } = open({ second: "nothing", third: "nothing" });
+  expect((await compare(3)).reads).toHaveLength(3);
+  expect(calls).toEqual({ second: 3 });
+});
+
+test("a transaction that the second endpoint does not have is read from the third one", async () => {
+  const { calls, compare } = open({ second: "unknown", third: "nothing" });
+  expect((await compare(1)).reads).toHaveLength(1);
+  expect(calls).toEqual({ second: 1, third: 1 });
+});
+
+test("transactions without a movement are compared at a twentieth of the rate at which they are read", async () => {
+  const { compare } = open({ second: "nothing" }, 100);
+  const began = performance.now();
+  expect((await compare(5)).reads).toHaveLength(5);
+  expect(performance.now() - began).toBeGreaterThanOrEqual(900);
+});
+
+test("the first transaction that no other endpoint answers for ends the comparison", async () => {
+  const { calls, compare } = open({ second: "down" });
+  const { reads, failures } = await compare(20);
+  expect([reads.length, failures.length]).toEqual([0, 1]);
+  expect(calls).toEqual({ second: 1 });
+});
+
+test("one endpoint is believed once no other one has answered for half a minute", async () => {
+  const others: Record<string, Answer> = { second: "spent" };
+  const { advance, compare } = open(others);
+  expect((await compare(2, 8)).reads).toEqual([]);
+  others["second"] = "down";
+  expect((await compare(2, 8)).reads).toEqual([]);
+  advance(29_000);
+  expect((await compare(2, 8)).reads).toEqual([]);
+  advance(1_000);
+  expect((await compare(2, 3)).reads).toEqual([]);
+  expect((await compare(2, 4)).reads).toHaveLength(2);
+  others["second"] = "nothing";
+  expect((await compare(2, 4)).reads).toHaveLength(2);
+  others["second"] = "down";
+  expect((await compare(2, 8)).reads, "it is waited for again").toEqual([]);
+});
+
+test("a budget that is spent makes no endpoint believed that alone shows a transaction", async () => {
+  const { advance, calls, compare } = open({ second: "spent" });
+  for (let count = 1; count <= 3; count += 1) {
+    expect(await compare(20, 8)).toEqual({ reads: [], failures: [] });
+    expect(calls).toEqual({ second: count });
+    advance(60_000);
+  }
+});
