@@ -598,6 +598,18 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
     mutations: [
       {
+        name: "one endpoint moves a transaction to another slot",
+        find: "return agreed ?? (status ? undefined : (final[0] ?? shown[0]));",
+        replace: "return final[0] ?? shown[0];",
+        tests: ["test/unit/transfers/solana/track-statuses.test.ts"],
+      },
+      {
+        name: "two endpoints that agree about a slot do not count beside one that lies",
+        find: "|| all.filter((one) => one === all[index]).length > 1",
+        replace: "",
+        tests: ["test/unit/transfers/solana/track-statuses.test.ts"],
+      },
+      {
         name: "a transaction that the first endpoint never shows as final is never asked for at another",
         find: 'status ? status.depth !== "finalized" && status.slot <= upTo :',
         replace: "status ? false :",

@@ -1,6 +1,11 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { calculateFee } from "../../chains/solana/priority-fees.ts";
-import { readEndpointStatuses, readStatuses, type SignatureStatus } from "../../chains/solana/signature-statuses.ts";
+import {
+  type EndpointStatus,
+  readEndpointStatuses,
+  readStatuses,
+  type SignatureStatus,
+} from "../../chains/solana/signature-statuses.ts";
 import { findTransferIndex } from "../../chains/solana/treasury-movements.ts";
 import { parseTransaction } from "../../chains/solana/wire-format.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
@@ -58,10 +63,27 @@ export async function readTrackedTransactions(
   const hashes = missing.map(({ row }) => row.hash);
   const reports = await readEndpointStatuses(chain, hashes);
   return tracked.map((one) => {
-    const shown = (reports.get(one.row.hash) ?? []).filter(({ status }) => status);
-    const deepest = shown.find(({ status }) => status?.depth === "finalized") ?? shown[0];
-    return deepest ? { row: one.row, status: deepest.status, slot: deepest.slot } : one;
+    const report = findReport(one, reports.get(one.row.hash) ?? []);
+    return report ? { row: one.row, status: report.status, slot: report.slot } : one;
   });
+}
+
+/**
+ * Returns the endpoint's report that replaces the status of a transaction: a final one with the slot and outcome that are known, or that
+ * two endpoints show. Where nothing is known, any report. One endpoint alone moves no transaction to another slot.
+ */
+function findReport(
+  { row, status }: TrackedTransaction,
+  reports: readonly EndpointStatus[],
+): EndpointStatus | undefined {
+  const describe = (one: { slot: number | null; error?: string | undefined }) =>
+    `${one.slot} ${one.error !== undefined}`;
+  const shown = reports.flatMap((one) => (one.status ? [{ ...one, status: one.status }] : []));
+  const final = shown.filter((one) => one.status.depth === "finalized");
+  const known = describe(status ?? { slot: row.slot, error: row.reverted ? "" : undefined });
+  const all = final.map((one) => describe(one.status));
+  const agreed = final.find((_, index) => all[index] === known || all.filter((one) => one === all[index]).length > 1);
+  return agreed ?? (status ? undefined : (final[0] ?? shown[0]));
 }
 
 /** Returns true when a status is at the depth of the network's finality. */
