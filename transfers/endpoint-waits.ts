@@ -33,6 +33,12 @@ export function endWait({ waits, of }: Pick<Wait, "waits" | "of">, reached: numb
   if (since && reached >= since.height) waits.delete(of);
 }
 
+/** Ends the wait for a height that no endpoint reports any more: the one that did may have invented it. */
+export function endLostWait({ waits, of }: Pick<Wait, "waits" | "of">, reported: number): void {
+  const since = waits.get(of);
+  if (since && reported < since.height) waits.delete(of);
+}
+
 /** Returns how long an endpoint that is behind is waited for, milliseconds. */
 export function maxBehindMs(blockMs: number): number {
   return Math.max(MIN_WAIT_MS, MAX_BEHIND_BLOCKS * blockMs);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { type AccountInfo, type Connection, PublicKey } from "@solana/web3.js";
 import { z } from "zod";
 import { chunk } from "../../runtime/chunk.ts";
@@ -154,10 +155,20 @@ export function readFinal(chain: SolanaChain): Promise<FinalizedState> {
   return chain.rpc.ask("getEpochInfo", (_connection, call) => askState(call, "finalized"));
 }
 
-/** Returns the newest final slot and block height of each endpoint. Leaves out endpoints that do not answer. Never throws. */
-export async function readFinalFromEach(chain: SolanaChain): Promise<({ by: string } & FinalizedState)[]> {
-  const answers = await chain.rpc.queryAvailable("getEpochInfo", (_connection, call) => askState(call, "finalized"));
-  return answers.map(({ by, answer }) => ({ by, ...answer }));
+/**
+ * Returns the newest final slot and block height of each endpoint. Leaves out endpoints that do not answer, or not within
+ * `withinMs` milliseconds. Never throws.
+ */
+export async function readFinalFromEach(
+  chain: SolanaChain,
+  withinMs?: number,
+): Promise<({ by: string } & FinalizedState)[]> {
+  const answers: ({ by: string } & FinalizedState)[] = [];
+  const all = chain.rpc.queryAvailable("getEpochInfo", async (_connection, call, by) => {
+    answers.push({ by, ...(await askState(call, "finalized")) });
+  });
+  await (withinMs === undefined ? all : Promise.race([all, delay(withinMs, undefined, { ref: false })]));
+  return [...answers];
 }
 
 /**

@@ -465,6 +465,12 @@ export const solanaMutations: readonly MutationGroup[] = [
         tests: waits,
       },
       {
+        name: "a slot that an endpoint invents takes the wait from every later one",
+        find: "Math.min(slot, second + LONGEST_LAG_SLOTS)",
+        replace: "slot",
+        tests: waits,
+      },
+      {
         name: "an endpoint that once lagged is never waited for again",
         find: "if (waits) endWait({ waits, of }, slot);",
         replace: "",
@@ -512,9 +518,21 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/unit/transfers/solana/final-states.test.ts", ...stuckFinal],
     mutations: [
       {
+        name: "a final slot that was invented once takes the wait from every later one",
+        find: "endLostWait(wait, wanted);",
+        replace: "",
+        tests: ["test/unit/transfers/solana/final-states.test.ts"],
+      },
+      {
+        name: "the final slot of the only endpoint that answers is not counted",
+        find: "if (second === undefined) {\n    countAlone(deps, chain, reported);",
+        replace: "if (second === undefined) {",
+        tests: ["test/unit/transfers/solana/final-states.test.ts"],
+      },
+      {
         name: "a final slot of the first endpoint that stands still stops everything final on Solana",
-        find: "if (reported.length < 2) return first;",
-        replace: "if (reported.length > 0) return readFinal(chain);",
+        find: "if (first === undefined) return readFinal(chain);",
+        replace: "if (reported.length >= 0) return readFinal(chain);",
       },
       {
         name: "a final slot that one endpoint alone reports counts at once",
@@ -658,6 +676,18 @@ export const solanaMutations: readonly MutationGroup[] = [
     file: "chains/solana/cluster-state.ts",
     tests: ["test/integration/transfers/solana/prefunded-accounts.test.ts"],
     mutations: [
+      {
+        name: "a final height that stands still at one of two endpoints keeps transactions from expiring",
+        find: 'askState(call, "confirmed")',
+        replace: 'askState(call, "finalized")',
+        tests: ["test/unit/chains/solana/cluster-state.test.ts"],
+      },
+      {
+        name: "a pass waits for the final slot of an endpoint that hangs",
+        find: "Promise.race([all, delay(withinMs, undefined, { ref: false })])",
+        replace: "all",
+        tests: ["test/unit/chains/solana/cluster-state.test.ts"],
+      },
       {
         name: "an address to which a stranger has sent lamports counts as an account",
         find: "account !== undefined && account.data.length > 0 ? account : undefined",

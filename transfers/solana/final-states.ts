@@ -1,17 +1,16 @@
 import { type FinalizedState, readFinal, readFinalFromEach, readSlotTime } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { decideFinalHeight } from "../decide-final-height.ts";
-import { hasWaitedLongEnough, type Waits } from "../endpoint-waits.ts";
+import { endLostWait, hasWaitedLongEnough, type Waits } from "../endpoint-waits.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { runBesidePasses } from "./beside-passes.ts";
 
+/** How long a pass waits for the endpoints, milliseconds. */
+const PASS_WAIT_MS = 1_000;
 /** Waits for a second endpoint that has reached a final slot. */
 const loneSlots: Waits = new WeakMap();
 
 type Deps = Pick<TransferDeps, "metrics" | "log" | "now">;
 type Reported = Awaited<ReturnType<typeof readFinalFromEach>>;
-
-const beside = runBesidePasses<Reported>();
 
 /**
  * Returns the newest final slot and block height that count, as on EVM (`decideFinalHeight`): an endpoint can follow the head while its
@@ -21,29 +20,37 @@ export async function readFinalState(deps: Deps, chain: SolanaChain): Promise<Fi
   return decide(deps, chain, isOnly(chain) ? [] : await readFinalFromEach(chain));
 }
 
-/** Like `readFinalState`, for a pass: endpoints that do not answer delay it only briefly. */
+/** Like `readFinalState`, for a pass: leaves out endpoints that do not answer within a second. */
 export async function findFinalState(deps: Deps, chain: SolanaChain): Promise<FinalizedState> {
-  return decide(deps, chain, isOnly(chain) ? [] : ((await beside(chain, () => readFinalFromEach(chain))) ?? []));
+  return decide(deps, chain, isOnly(chain) ? [] : await readFinalFromEach(chain, PASS_WAIT_MS));
 }
 
 const isOnly = (chain: SolanaChain) => chain.network.rpc.length < 2;
 
 async function decide(deps: Deps, chain: SolanaChain, reported: Reported): Promise<FinalizedState> {
-  const [first] = reported;
+  const [first, second] = reported;
   if (first === undefined) return readFinal(chain);
-  if (reported.length < 2) return first;
+  if (second === undefined) {
+    countAlone(deps, chain, reported);
+    return first;
+  }
   const slots = decideFinalHeight(reported.map(({ slot }) => slot));
   const heights = decideFinalHeight(reported.map(({ height }) => height));
   const [wanted, reached] = [slots.afterWait ?? 0, slots.atOnce ?? 0];
   const wait = { waits: loneSlots, of: chain.rpc, blockMs: chain.network.slotMs };
+  endLostWait(wait, wanted);
   const hasWaited = hasWaitedLongEnough(deps, wait, { wanted, reached }) && wanted > reached;
   // An endpoint may report a slot that no endpoint serves.
   const isLone = hasWaited && (await readSlotTime(chain, wanted)) !== undefined;
   if (!isLone) return { slot: reached, height: heights.atOnce ?? 0 };
+  countAlone(deps, chain, reported);
+  return { slot: wanted, height: heights.afterWait ?? 0 };
+}
+
+function countAlone(deps: Deps, chain: SolanaChain, reported: Reported): void {
   deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
   deps.log.warn(
     { chain: chain.chain, reported: Object.fromEntries(reported.map(({ by, slot }) => [by, slot])) },
     "no second endpoint reports a height as final; one is trusted except for large amounts",
   );
-  return { slot: wanted, height: heights.afterWait ?? 0 };
 }

@@ -19,6 +19,8 @@ type Movement = { hash: string; slot: number; token: string; amount: bigint; rec
 /** Waits for a second endpoint that shows movements, and for one that shows transactions of ours as final. */
 const movementWaits: Waits = new WeakMap();
 const finalWaits: Waits = new WeakMap();
+/** An hour of slots. A wait for a slot that is further ahead than that of the second endpoint ends after it, because it may be invented. */
+const LONGEST_LAG_SLOTS = 9_000;
 
 /**
  * Returns the movements that a second endpoint shows as well, in the same slot and at the depth of the network's finality.
@@ -179,7 +181,10 @@ function isEnough(
     waits,
     slot,
     ...endpoints
-  }: Record<"reported" | "agreeing" | "denying", readonly unknown[]> & { waits: Waits | undefined; slot: number },
+  }: Record<"reported" | "agreeing" | "denying", readonly EndpointStatus[]> & {
+    waits: Waits | undefined;
+    slot: number;
+  },
 ): boolean {
   const [reported, agreeing] = [endpoints.reported.length, endpoints.agreeing.length];
   if (endpoints.denying.length > 0) return false;
@@ -189,7 +194,9 @@ function isEnough(
   }
   if (!waits || agreeing === 0) return false;
   if (reported < REQUIRED_ENDPOINTS) return true;
-  const hasWaited = hasWaitedLongEnough(deps, { waits, of, blockMs }, { wanted: slot, reached: -1 });
+  const [, second = slot] = endpoints.reported.map((one) => one.slot).toSorted((a, b) => b - a);
+  const wanted = Math.min(slot, second + LONGEST_LAG_SLOTS);
+  const hasWaited = hasWaitedLongEnough(deps, { waits, of, blockMs }, { wanted, reached: -1 });
   return hasWaited && reported === REQUIRED_ENDPOINTS;
 }
 

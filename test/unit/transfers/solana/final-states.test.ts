@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
-import { readFinalState } from "../../../../transfers/solana/final-states.ts";
+import { findFinalState, readFinalState } from "../../../../transfers/solana/final-states.ts";
 
 const WAIT_MS = 30_000;
 
@@ -47,4 +47,51 @@ test.each([
 ])("a final slot that $what", async ({ reported, served, slots }) => {
   const read = openCluster({ reported, served });
   expect([await read(0), await read(WAIT_MS)]).toEqual(slots);
+});
+
+/** Opens a cluster whose endpoints report these final slots, which grow with each pass. Counts the passes in which one decides alone. */
+function openPasses(finals: Record<string, number>) {
+  let [now, alone] = [0, 0];
+  const count = () => {
+    alone += 1;
+  };
+  const singleEndpointConfirmations = { inc: count };
+  const log = { warn: () => undefined };
+  const deps = { metrics: { singleEndpointConfirmations }, log, now: () => new Date(now) } as never;
+  const call = (by: string) => async (method: string) =>
+    method === "getBlockTime" ? 1 : { absoluteSlot: finals[by], blockHeight: finals[by] };
+  type Question = (...args: unknown[]) => Promise<unknown>;
+  const queryAvailable = async (_method: string, question: Question) =>
+    Promise.all(Object.keys(finals).map(async (by) => ({ by, answer: await question({}, call(by), by) })));
+  const ask = async (_method: string, question: Question) => question({}, call("first"), "first");
+  const network = { rpc: ["first", "second"], slotMs: 400 };
+  const chain = { chain: "solana:test", rpc: { ask, queryAvailable }, network } as unknown as SolanaChain;
+  return {
+    countAlone: () => alone,
+    /** Returns the final slot of the next pass. */
+    async pass(): Promise<number> {
+      now += 2_000;
+      for (const by of Object.keys(finals)) finals[by] = (finals[by] ?? 0) + 5;
+      return (await findFinalState(deps, chain)).slot;
+    },
+  };
+}
+
+const MINUTE = 30;
+
+test("a final slot that one endpoint invents once takes no wait from later ones", async () => {
+  const finals = { first: 1_000, second: 998 };
+  const { countAlone, pass } = openPasses(finals);
+  finals.first = 400_000_000;
+  expect(await pass()).toBe(finals.second);
+  finals.first = finals.second + 2;
+  for (let passes = 0; passes < MINUTE; passes += 1) expect(await pass()).toBe(finals.second);
+  expect(countAlone()).toBe(0);
+});
+
+test("the final slot of the only endpoint of two that answers is counted as one that it decides alone", async () => {
+  const finals = { first: 1_000 };
+  const { countAlone, pass } = openPasses(finals);
+  expect(await pass()).toBe(finals.first);
+  expect(countAlone()).toBe(1);
 });

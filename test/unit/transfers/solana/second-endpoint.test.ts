@@ -99,3 +99,15 @@ test("one endpoint alone decides nothing while two others answer and show less",
   endpoints.third = { reached: 400, shown: { fresh: 300 } };
   expect([await passes.endsAsFinal("fresh", 300), await passes.isBooked("fresh", 300)]).toEqual([true, true]);
 });
+
+test("a slot that an endpoint invents takes no wait from later transactions for longer than an hour", async () => {
+  const first = { reached: 400, shown: { invented: 2 ** 40, fresh: 20_000 } as Record<string, number> };
+  const second: Endpoint = { reached: 400, shown: {} };
+  const passes = openPasses({ first, second });
+  expect(await passes.endsAsFinal("invented", 2 ** 40)).toBe(false);
+  Object.assign(first, { reached: 10_000, shown: { hour: 9_500 } });
+  Object.assign(second, { reached: 10_000, shown: { hour: 9_500 } });
+  expect(await waitedFor(() => passes.endsAsFinal("hour", 9_500))).toBe(0);
+  first.shown = { fresh: 20_000 };
+  expect(await waitedFor(() => passes.endsAsFinal("fresh", 20_000))).toBe(30_000);
+});
