@@ -754,6 +754,21 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/unit/chains/solana/solana-rpc.test.ts"],
     mutations: [
       {
+        name: "a stranger's transactions suspend an endpoint",
+        find: "const ask = () => endpoint.request(method",
+        replace: "const ask = () => endpoint.requestOrSuspend(method",
+      },
+      {
+        name: "a stranger's transactions spend an endpoint's budget for money",
+        find: 'withCallPriority("convenience", ask)',
+        replace: "ask()",
+      },
+      {
+        name: "an endpoint whose final slot stands still is asked first",
+        find: 'connection.getSlot("finalized")',
+        replace: 'connection.getSlot("confirmed")',
+      },
+      {
         name: "a second endpoint that hangs holds the watcher again and again",
         find: "endpoint.requestOptional(",
         replace: "endpoint.requestOrSuspend(",

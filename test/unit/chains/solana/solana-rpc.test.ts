@@ -2,6 +2,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { readRent } from "../../../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
 import { listSignatures } from "../../../../chains/solana/transaction-history.ts";
+import { waitFor } from "../../../support/wait-for.ts";
 import { answerEach, openCluster } from "./test-endpoints.ts";
 
 afterEach(() => void vi.useRealTimers());
@@ -125,4 +126,23 @@ test("a request of little importance leaves half of an endpoint's budget, and wa
   });
   expect(requests[0]?.length).toBeLessThan(10);
   expect(Date.now() - began).toBeLessThan(5_000);
+});
+
+test("an endpoint that follows the head, and whose final slot stands still, is asked last", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  const endpoint = (final: number) =>
+    answerEach(({ method, params }) => {
+      if (method !== "getSlot") return { result: signatures };
+      return { result: (params[0] as { commitment: string }).commitment === "finalized" ? final : 1_000 };
+    });
+  const { chain, requests } = await openCluster({ answer: endpoint(100) }, { answer: endpoint(968) });
+  const isAsked = async () => {
+    await list(chain);
+    return (requests[1] ?? []).some((body) => !Array.isArray(body) && body.method !== "getSlot");
+  };
+  expect(await isAsked()).toBe(false);
+  vi.advanceTimersByTime(15_000);
+  await isAsked();
+  vi.useRealTimers();
+  await waitFor(isAsked, { within: 10_000 });
 });
