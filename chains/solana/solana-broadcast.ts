@@ -1,13 +1,10 @@
 import { ChainError } from "../errors.ts";
 import type { Call, CallOutcome } from "../json-rpc.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
-import { readCode, TRANSACTION_ERRORS } from "./solana-rpc.ts";
+import { readCode, type Together, TRANSACTION_ERRORS } from "./solana-rpc.ts";
 
-/** The endpoints that get a transaction: one after the other until one accepts it, or all. */
-export type BroadcastTo = "first_to_accept" | "all";
-
-/** The result of a broadcast. `unknown` means that the transaction may have reached the cluster. */
-export type BroadcastResult = { outcome: "accepted" } | { outcome: "unknown"; reason: string };
+/** The result of a broadcast, and the endpoint that accepted it. `unknown` means that the transaction may have reached the cluster. */
+export type BroadcastResult = { outcome: "accepted"; by: string } | { outcome: "unknown"; reason: string };
 
 /** The endpoint neither simulates nor rebroadcasts: a transaction was checked before, and the worker rebroadcasts its bytes. */
 const OPTIONS = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
@@ -18,32 +15,44 @@ const BAD_TRANSACTION: readonly unknown[] = [...TRANSACTION_ERRORS, -32_602];
 
 /**
  * Broadcasts signed bytes with one request, and returns the results in order. Each transaction that the request does not
- * bring to the cluster is sent once more by itself, and then goes from endpoint to endpoint like any call. With `all`, each
- * transaction goes to every endpoint by itself. Does not throw for a transient error, because only the chain shows later whether a
- * transaction happened. Throws any other ChainError.
+ * bring to the cluster is sent once more by itself, and then goes from endpoint to endpoint like any call. Does not throw for a
+ * transient error, because only the chain shows later whether a transaction happened. Throws any other ChainError.
  */
-export async function broadcastBytes(
-  chain: SolanaChain,
-  all: readonly Uint8Array[],
-  to: BroadcastTo = "first_to_accept",
-): Promise<BroadcastResult[]> {
-  const params = all.map((bytes) => [Buffer.from(bytes).toString("base64"), OPTIONS]);
-  const together = to === "first_to_accept" && params.length > 1 ? await sendTogether(chain, params) : [];
+export async function broadcastBytes(chain: SolanaChain, all: readonly Uint8Array[]): Promise<BroadcastResult[]> {
+  const params = all.map(toParams);
+  const { by, outcomes } = params.length > 1 ? await sendTogether(chain, params) : NONE;
   const results: BroadcastResult[] = [];
   for (let from = 0; from < params.length; from += CONCURRENCY) {
     const some = params.slice(from, from + CONCURRENCY);
-    results.push(...(await Promise.all(some.map((one, at) => settle(chain, one, { shown: together[from + at], to })))));
+    results.push(...(await Promise.all(some.map((one, at) => settle(chain, one, { by, shown: outcomes[from + at] })))));
   }
   return results;
 }
 
+/**
+ * Sends signed bytes to every endpoint other than the one (`by`) that has accepted them, as far as budgets can spare calls. Never
+ * throws.
+ */
+export async function copyBroadcasts(
+  chain: SolanaChain,
+  all: readonly { bytes: Uint8Array; by: string | undefined }[],
+): Promise<void> {
+  // Each time, an endpoint with a small budget gets others first.
+  const first = Math.floor(Math.random() * all.length);
+  const calls = [...all.slice(first), ...all.slice(0, first)].map(({ bytes, by }) => ({ params: toParams(bytes), by }));
+  await chain.rpc.repeatElsewhere("sendTransaction", calls);
+}
+
+const toParams = (bytes: Uint8Array): unknown[] => [Buffer.from(bytes).toString("base64"), OPTIONS];
+const NONE: Together = { by: "", outcomes: [] };
+
 /** Returns the outcomes of a batch, and none when no endpoint has answered it. */
-async function sendTogether(chain: SolanaChain, params: readonly unknown[][]): Promise<CallOutcome[]> {
+async function sendTogether(chain: SolanaChain, params: readonly unknown[][]): Promise<Together> {
   try {
     return await chain.rpc.queryTogether("sendTransaction", params);
   } catch (error) {
     if (!isTransient(error)) throw error;
-    return [];
+    return NONE;
   }
 }
 
@@ -51,16 +60,16 @@ async function sendTogether(chain: SolanaChain, params: readonly unknown[][]): P
 async function settle(
   chain: SolanaChain,
   params: readonly unknown[],
-  { shown, to }: { shown: CallOutcome | undefined; to: BroadcastTo },
+  { by, shown }: { by: string; shown: CallOutcome | undefined },
 ): Promise<BroadcastResult> {
-  const send = (_connection: unknown, call: Call) => call("sendTransaction", params);
-  if (to === "all" && (await chain.rpc.queryAvailable("sendTransaction", send)).length > 0)
-    return { outcome: "accepted" };
-  if (shown && "result" in shown) return { outcome: "accepted" };
+  if (shown && "result" in shown) return { outcome: "accepted", by };
   if (shown && BAD_TRANSACTION.includes(readCode(shown.error))) return toUnknown(shown.error);
+  const send = async (_connection: unknown, call: Call, to: string): Promise<BroadcastResult> => {
+    await call("sendTransaction", params);
+    return { outcome: "accepted", by: to };
+  };
   try {
-    await chain.rpc.queryOnce("sendTransaction", send);
-    return { outcome: "accepted" };
+    return await chain.rpc.queryOnce("sendTransaction", send);
   } catch (error) {
     if (!isTransient(error)) throw error;
     return toUnknown(error);

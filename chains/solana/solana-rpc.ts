@@ -1,4 +1,5 @@
 import { Connection, SolanaJSONRPCError } from "@solana/web3.js";
+import { chunk } from "../../runtime/chunk.ts";
 import type { Metrics } from "../../runtime/metrics.ts";
 import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { withCallPriority } from "../call-priority.ts";
@@ -20,6 +21,9 @@ const SLOT_NOT_REACHED = -32_016;
  */
 export const TRANSACTION_ERRORS: readonly unknown[] = [-32_002, -32_003, -32_013, -32_015];
 
+/** Calls of one request that are made again at another endpoint. */
+const REPEATED = 16;
+
 /** A request to one endpoint, which has this name: through web3.js or, where that is too slow, through plain calls. */
 type Question<T> = (connection: Connection, call: Call, by: string) => Promise<T>;
 
@@ -37,7 +41,16 @@ export type SolanaRpc = {
    * Makes several calls with one request, in one round like `queryOnce`. Returns the outcomes in order, and none when the
    * endpoint takes no batches or refuses this one, or when no budget has room for all calls at once.
    */
-  queryTogether(method: string, all: readonly (readonly unknown[])[]): Promise<CallOutcome[]>;
+  queryTogether(method: string, all: readonly (readonly unknown[])[]): Promise<Together>;
+  /**
+   * Makes calls at every endpoint that is not suspended, other than the one (`by`) that has answered them: with one request for several,
+   * or one after the other where it takes no batches. Like `queryNext`, it takes no calls from the watcher: an endpoint that refuses one,
+   * or whose budget has no room, gets no further ones. Never throws.
+   */
+  repeatElsewhere(
+    method: string,
+    calls: readonly { params: readonly unknown[]; by: string | undefined }[],
+  ): Promise<void>;
   /**
    * Sends a request to every endpoint that is not suspended and whose name satisfies `isAsked`, and returns the answers in order. Waits
    * only briefly for one that did not answer its last request. Never throws.
@@ -60,6 +73,9 @@ export type SolanaRpc = {
   /** Sends a request to every endpoint. Throws ChainError `rpc_unreachable` unless at least two answer. */
   queryAll<T>(method: string, question: Question<T>): Promise<T[]>;
 };
+
+/** The outcomes of calls that were made with one request, and the endpoint that answered it. */
+export type Together = { by: string; outcomes: CallOutcome[] };
 
 type Client = { connection: Connection; call: Call; callMany: CallMany };
 
@@ -104,27 +120,54 @@ export function openEndpoints(
     );
   /** Until when an endpoint gets single calls (performance.now). */
   const singleUntil = new Map<FailoverEndpoint<Client>, number>();
+  /** Makes calls with one request. Returns no outcomes when the endpoint takes no batches or its budget has no room. Throws ChainError. */
+  const askTogether = async (
+    endpoint: FailoverEndpoint<Client>,
+    method: string,
+    all: readonly (readonly unknown[])[],
+    request = endpoint.requestOrSuspend,
+  ): Promise<CallOutcome[]> => {
+    const takesNone = performance.now() < (singleUntil.get(endpoint) ?? 0);
+    if (takesNone || endpoint.budgetWaitMs(all.length) > 0) return [];
+    try {
+      return await request(method, ({ callMany }) => callMany(method, all), all.length);
+    } catch (error) {
+      const pauseMs = batchPauseMs(error);
+      if (pauseMs > 0) singleUntil.set(endpoint, performance.now() + pauseMs);
+      if (error instanceof ChainError && error.code === "rpc_answer") return [];
+      throw error;
+    }
+  };
 
   const rpc: SolanaRpc = {
     ask: (method, question) => retryUnreachable(() => queryOnce(method, question)),
     queryOnce,
     queryTogether: (method, all) =>
       failover.run(
-        async (endpoint) => {
-          const takesNone = performance.now() < (singleUntil.get(endpoint) ?? 0);
-          if (takesNone || endpoint.budgetWaitMs(all.length) > 0) return [];
-          try {
-            return await endpoint.requestOrSuspend(method, ({ callMany }) => callMany(method, all), all.length);
-          } catch (error) {
-            const pauseMs = batchPauseMs(error);
-            if (pauseMs > 0) singleUntil.set(endpoint, performance.now() + pauseMs);
-            if (error instanceof ChainError && error.code === "rpc_answer") return [];
-            throw error;
-          }
-        },
+        async (endpoint) => ({ by: endpoint.name, outcomes: await askTogether(endpoint, method, all) }),
         `${network.chain} ${method}`,
         all.length,
       ),
+    async repeatElsewhere(method, calls) {
+      const others = failover.endpoints.filter((endpoint) => !endpoint.isSuspended());
+      const repeat = async (endpoint: FailoverEndpoint<Client>): Promise<void> => {
+        for (const some of chunk(
+          calls.filter(({ by }) => by !== endpoint.name),
+          REPEATED,
+        )) {
+          const all = some.map(({ params }) => params);
+          const outcomes = all.length > 1 ? await askTogether(endpoint, method, all, endpoint.request) : [];
+          if (outcomes.length > 0) continue;
+          for (const params of all)
+            await endpoint
+              .request(method, ({ call }) => call(method, params))
+              .catch((error: unknown) => {
+                if (!hasCode(error, "rpc_answer")) throw error;
+              });
+        }
+      };
+      await withCallPriority("convenience", () => Promise.allSettled(others.map(repeat)));
+    },
     async queryAvailable(method, question, isAsked = () => true) {
       const available = failover.endpoints.filter((endpoint) => !endpoint.isSuspended() && isAsked(endpoint.name));
       const results = await Promise.allSettled(

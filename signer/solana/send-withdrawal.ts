@@ -11,8 +11,10 @@ import { chainOfAsset } from "../payout-nonce.ts";
 export async function sendWithdrawal(
   chains: Chains,
   { asset, transaction }: { asset: string; transaction: string },
-): Promise<{ signature: string } & BroadcastResult> {
+): Promise<{ signature: string; outcome: BroadcastResult["outcome"]; reason?: string }> {
   const bytes = Buffer.from(transaction, "base64");
   const [sent] = await broadcastBytes(getSolanaChain(chains, chainOfAsset(asset)), [bytes]);
-  return { signature: firstSignature(bytes), ...(sent ?? { outcome: "unknown", reason: "nothing was sent" }) };
+  const signature = firstSignature(bytes);
+  if (sent?.outcome === "accepted") return { signature, outcome: "accepted" };
+  return { signature, ...(sent ?? { outcome: "unknown", reason: "nothing was sent" }) };
 }

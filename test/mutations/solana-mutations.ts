@@ -508,8 +508,8 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a late transaction on Solana goes to the first endpoint that accepts it",
-        find: 'chain.network.rpc.length > 1 ? "all" : "first_to_accept"',
-        replace: '"first_to_accept"',
+        find: "if (copies.length > 0 && chain.network.rpc.length > 1) await",
+        replace: "if (copies.length < 0) await",
       },
     ],
   },
@@ -757,6 +757,18 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "a stranger's transactions suspend an endpoint",
         find: "const ask = () => endpoint.request(method",
         replace: "const ask = () => endpoint.requestOrSuspend(method",
+      },
+      {
+        name: "late transactions wait for the budget of the smallest endpoint",
+        find: 'await withCallPriority("convenience", () => Promise.allSettled(others.map(repeat)));',
+        replace: "await Promise.allSettled(others.map(repeat));",
+        tests: ["test/unit/chains/solana/solana-broadcast.test.ts"],
+      },
+      {
+        name: "a late transaction goes to the endpoint once more that has accepted it",
+        find: "calls.filter(({ by }) => by !== endpoint.name)",
+        replace: "calls.filter(({ by }) => by !== method)",
+        tests: ["test/unit/chains/solana/solana-broadcast.test.ts"],
       },
       {
         name: "a stranger's transactions spend an endpoint's budget for money",

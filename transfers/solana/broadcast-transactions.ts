@@ -1,14 +1,19 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
-import { type BroadcastResult, type BroadcastTo, broadcastBytes } from "../../chains/solana/solana-broadcast.ts";
+import { type BroadcastResult, broadcastBytes, copyBroadcasts } from "../../chains/solana/solana-broadcast.ts";
 import { firstSignature } from "../../chains/solana/wire-format.ts";
 import { recordBroadcasts } from "../../db/queries/solana-transactions.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { runBesidePasses } from "./beside-passes.ts";
 import type { Signing } from "./store-transactions.ts";
 
 /** Transactions of one request. Nodes accept bodies of 50 kB by default, and these have at most 28 kB. */
 const BATCH = 16;
 /** Concurrent requests. */
 const CONCURRENCY = 4;
+
+type Stored = { hash: string; bytes: Uint8Array };
+
+const beside = runBesidePasses<void>();
 
 /**
  * Broadcasts transactions that were just stored. Stores only those that no endpoint accepted: most of the others are in the
@@ -20,40 +25,33 @@ export async function broadcastStored(
   stored: readonly Signing[],
 ): Promise<void> {
   const signed = stored.map(({ bytes }) => ({ hash: firstSignature(bytes), bytes }));
-  const { others, failures } = await broadcastAll(deps, chain, signed, "first_to_accept");
+  const { others, failures } = await broadcastAll(deps, chain, signed);
   await recordBroadcasts(deps.db, { chain: chain.chain, hashes: others, state: "broadcast", at: deps.now() });
   if (failures.length > 0) throw failures[0];
 }
 
 /**
- * Broadcasts stored bytes again, to every endpoint: one may have accepted them and passed them to no node. Stores which of them an
- * endpoint accepted. The others may still have reached the cluster.
+ * Broadcasts stored bytes again. Stores which of them an endpoint accepted. The others may still have reached the cluster. They also go
+ * to every other endpoint, beside the pass: the one that accepted them may have passed them to no node.
  */
-export async function rebroadcast(
-  deps: TransferDeps,
-  chain: SolanaChain,
-  stored: readonly { hash: string; bytes: Uint8Array }[],
-): Promise<void> {
-  const { accepted, others, failures } = await broadcastAll(
-    deps,
-    chain,
-    stored,
-    chain.network.rpc.length > 1 ? "all" : "first_to_accept",
-  );
+export async function rebroadcast(deps: TransferDeps, chain: SolanaChain, stored: readonly Stored[]): Promise<void> {
+  const { accepted, others, failures } = await broadcastAll(deps, chain, stored);
+  const hashes = [...accepted.keys()];
   const at = deps.now();
-  await recordBroadcasts(deps.db, { chain: chain.chain, hashes: accepted, state: "accepted", at });
+  await recordBroadcasts(deps.db, { chain: chain.chain, hashes, state: "accepted", at });
   await recordBroadcasts(deps.db, { chain: chain.chain, hashes: others, state: "broadcast", at });
+  const copies = stored.map(({ hash, bytes }) => ({ bytes, by: accepted.get(hash) }));
+  if (copies.length > 0 && chain.network.rpc.length > 1) await beside(chain, () => copyBroadcasts(chain, copies));
   if (failures.length > 0) throw failures[0];
 }
 
-/** Returns the hashes of the transactions that an endpoint accepted and of the others, and errors that are not transient. */
+/** Returns the endpoints that accepted transactions, by hash, the hashes of the others, and errors that are not transient. */
 async function broadcastAll(
   deps: TransferDeps,
   chain: SolanaChain,
-  stored: readonly { hash: string; bytes: Uint8Array }[],
-  to: BroadcastTo,
-): Promise<{ accepted: string[]; others: string[]; failures: unknown[] }> {
-  const accepted: string[] = [];
+  stored: readonly Stored[],
+): Promise<{ accepted: Map<string, string>; others: string[]; failures: unknown[] }> {
+  const accepted = new Map<string, string>();
   const others: string[] = [];
   const failures: unknown[] = [];
   const queue = [...stored];
@@ -61,14 +59,18 @@ async function broadcastAll(
     for (let some = queue.splice(0, BATCH); some.length > 0; some = queue.splice(0, BATCH)) {
       const bytes = some.map((one) => one.bytes);
       // After any error, the bytes may still have reached the cluster.
-      const results = await broadcastBytes(chain, bytes, to).catch((error: unknown): BroadcastResult[] => {
+      const results = await broadcastBytes(chain, bytes).catch((error: unknown): BroadcastResult[] => {
         failures.push(error);
         return some.map(() => ({ outcome: "unknown", reason: "the endpoint's response is invalid" }));
       });
       for (const [index, { hash }] of some.entries()) {
-        const result = results[index] ?? { outcome: "unknown", reason: "the endpoint returned no result" };
+        const result: BroadcastResult = results[index] ?? {
+          outcome: "unknown",
+          reason: "the endpoint returned no result",
+        };
         deps.metrics.transactions.inc({ chain: chain.chain, state: result.outcome });
-        (result.outcome === "accepted" ? accepted : others).push(hash);
+        if (result.outcome === "accepted") accepted.set(hash, result.by);
+        else others.push(hash);
         if (result.outcome !== "accepted")
           deps.log.warn({ chain: chain.chain, tx: hash, reason: result.reason }, "broadcast was not accepted");
       }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
-import { type BroadcastTo, broadcastBytes } from "../../../../chains/solana/solana-broadcast.ts";
+import { broadcastBytes, copyBroadcasts } from "../../../../chains/solana/solana-broadcast.ts";
 import { inRealTime } from "../../../support/in-real-time.ts";
 import { answerEach, type Frame, openCluster, type Response } from "./test-endpoints.ts";
 
@@ -8,11 +8,10 @@ const accept = answerEach(() => ({ result: "signature" }));
 const tooMany: Response = { status: 429, headers: { "retry-after": "5" } };
 
 /** Broadcasts transactions, and returns the number that an endpoint accepted. */
-async function countAccepted(chain: SolanaChain, transactions: number, to: BroadcastTo = "first_to_accept") {
+async function countAccepted(chain: SolanaChain, transactions: number) {
   const results = await broadcastBytes(
     chain,
     Array.from({ length: transactions }, (_, index) => Uint8Array.of(index)),
-    to,
   );
   expect(results).toHaveLength(transactions);
   return results.filter(({ outcome }) => outcome === "accepted").length;
@@ -90,19 +89,42 @@ test("a transaction that an endpoint calls bad is not sent again", async () => {
   expect(requests.map(sizes)).toEqual([[3]]);
 });
 
-test("a late transaction is sent to every endpoint, and counts as accepted when one of them takes it", async () => {
+/** Copies transactions that an endpoint has accepted. */
+const copy = (chain: SolanaChain, transactions: number, by: string | undefined) =>
+  copyBroadcasts(
+    chain,
+    Array.from({ length: transactions }, (_, index) => ({ bytes: Uint8Array.of(index), by })),
+  );
+
+test("a transaction that one endpoint has accepted is copied to every other one, in batches where it takes them", async () => {
   const { chain, requests } = await openCluster(
     { answer: accept },
+    { answer: (body) => (Array.isArray(body) ? { status: 413 } : accept(body)) },
     { answer: answerEach(() => ({ error: { code: -32_005, message: "behind" } })) },
     { answer: accept },
   );
-  expect(await countAccepted(chain, 3, "all")).toBe(3);
-  expect(requests.map(sizes)).toEqual([1, 2, 3].map(() => [1, 1, 1]));
+  await copy(chain, 18, "endpoint-0");
+  expect(requests.map(sizes)).toEqual([[], [16, ...Array(18).fill(1)], [16, ...Array(18).fill(1)], [16, 2]]);
 });
 
-test("the result of a late transaction that every endpoint refuses has the reason", async () => {
+test("a transaction that an endpoint calls bad is copied to every endpoint", async () => {
+  const { chain, requests } = await openCluster({ answer: accept }, { answer: accept });
+  await copy(chain, 1, undefined);
+  expect(requests.map(sizes)).toEqual([[1], [1]]);
+});
+
+test("copies wait for no budget and leave half of it", async () => {
+  const { chain, requests } = await openCluster({ answer: accept }, { answer: accept, callsPerMinute: 60 });
+  const began = performance.now();
+  for (let count = 0; count < 3; count += 1) await copy(chain, 60, "endpoint-0");
+  expect(performance.now() - began).toBeLessThan(5_000);
+  expect(requests[1]?.length).toBeGreaterThan(0);
+  expect(requests[1]?.length).toBeLessThan(10);
+});
+
+test("the result of a transaction that every endpoint refuses has the reason", async () => {
   const { chain } = await openCluster(...[1, 2].map(() => ({ answer: () => ({ status: 503 }) })));
-  const results = await broadcastBytes(chain, [Uint8Array.of(1)], "all");
+  const results = await broadcastBytes(chain, [Uint8Array.of(1)]);
   expect(results).toEqual([{ outcome: "unknown", reason: expect.stringContaining("sendTransaction") }]);
 });
 
