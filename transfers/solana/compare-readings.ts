@@ -19,6 +19,8 @@ const COMPARE_MS = 5_000;
 type Deps = Pick<TransferDeps, "metrics" | "log" | "now">;
 type Account = { chain: SolanaChain; token: SolanaToken };
 type Entry = { entry: HistoryEntry };
+/** The readings of an entry, and whether an endpoint beside the first has answered. */
+type Compared = { readings: Reading[]; isAnswered: boolean };
 /** An entry as one endpoint shows it. */
 export type ReadEntry = Entry & { reading: Reading };
 
@@ -47,10 +49,11 @@ export async function compareReadings(
     if (isOut && !isOld) continue;
     if (performance.now() > until) break;
     try {
-      const { readings, isAnswered } = isOut
+      const compared: Compared = isOut
         ? { readings: [reading], isAnswered: false }
         : await readOthers(account, reading, entry);
-      isOut = !isAnswered;
+      const { readings } = compared;
+      isOut = !compared.isAnswered;
       const isBelieved = isAloneForLong(deps, chain, isOut) && isOld;
       reads.push({ entry, ...decide(deps, chain, { entry, readings, isBelieved }) });
     } catch (error) {
@@ -73,11 +76,7 @@ function isAloneForLong(deps: Deps, chain: SolanaChain, isOut: boolean): boolean
 }
 
 /** Returns a reading with those of as many other endpoints as it takes until two agree. Throws ChainError `budget_spent`. */
-async function readOthers(
-  account: Account,
-  reading: Reading,
-  { signature }: HistoryEntry,
-): Promise<{ readings: Reading[]; isAnswered: boolean }> {
+async function readOthers(account: Account, reading: Reading, { signature }: HistoryEntry): Promise<Compared> {
   const readings = [reading];
   const asked = new Set([reading.by]);
   while (!findAgreed(readings)) {
