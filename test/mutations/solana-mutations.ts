@@ -316,7 +316,7 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "an attempt counts although no endpoint answers any call",
-        find: "counts: account.isReachable || !isUnreachable(found.error)",
+        find: "counts: account.isReachable || !isUnreachable(reading.error)",
         replace: "counts: true",
       },
     ],
