@@ -112,9 +112,14 @@ export function recordServed(
 
 /** Returns the receiver that the service pays to, as a worker last reported it; before a first change, the one that applies. */
 function findServed(store: Store, of: Omit<Destination, "receiver">): string | undefined {
+  return findReported(store, of) ?? findApplied(store, of)?.receiver;
+}
+
+/** Returns the receiver that a worker last reported as the one that the service pays to. */
+function findReported(store: Store, { merchantId, asset }: Omit<Destination, "receiver">): string | undefined {
   const query = "select receiver from served_destination where merchant_id = ? and asset = ? order by id desc limit 1";
-  const row = store.prepare(query).get(of.merchantId, of.asset) as Pick<Destination, "receiver"> | undefined;
-  return row?.receiver ?? findApplied(store, of)?.receiver;
+  const row = store.prepare(query).get(merchantId, asset) as Pick<Destination, "receiver"> | undefined;
+  return row?.receiver;
 }
 
 /** A claim that waits; `appliesAt` in Unix milliseconds. */
@@ -153,11 +158,13 @@ export function applyDueDestinations(store: Store, at: Date): WaitingDestination
 
 /**
  * Lets the claim apply whose receiver a payout names, if its waiting period has ended. No report may name it: workers report changes
- * only, and a store that was rebuilt has forgotten the reports. Call it inside a transaction.
+ * only, and a store that was rebuilt has forgotten the reports. A receiver that the service has left does not apply. Call it inside a
+ * transaction.
  */
 export function applyPaidDestination(store: Store, one: Destination, { at, isHeld }: Period): void {
   const waiting = findWaiting(store, one);
   if (!waiting || isHeld || (waiting.appliesAt ?? 0) > at.getTime()) return;
+  if ((findReported(store, one) ?? one.receiver) !== one.receiver) return;
   insertEvent(store, { id: waiting.id, kind: "applied", at, statement: null, actor: ownActor });
 }
 

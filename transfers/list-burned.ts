@@ -10,9 +10,10 @@ type Landed = {
 
 /**
  * The part of its transaction's gas limit that a contract wallet may take when the money moves: enough for usual wallets, and for their
- * deployment. What it takes beyond that counts as burned, because its code decides how much that is.
+ * deployment. What it takes beyond that counts as burned, because its code decides how much that is. The limit has twice the gas
+ * of the data of a rollup (`price-transaction.ts`), so half of it has what that costs, however dear it is.
  */
-const WALLET_SHARE = 3n;
+const WALLET_SHARE = 2n;
 
 /**
  * Returns the gas that each transfer without a log has burned, and the gas that contract wallets took beyond their share. The members

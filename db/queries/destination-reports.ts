@@ -5,7 +5,7 @@ import type { DestinationChangeRow } from "./destination-changes.ts";
 
 /**
  * A change that the signer has not been told of, with the accounts (CAIP-10) that it should know of: the one that applies now, the one
- * that is requested, and that of the change itself if it is neither any more. So none hides another.
+ * that is requested, and that of the change itself, or that of a deletion, if it is neither any more. So none hides another.
  */
 export type UnreportedChange = Pick<DestinationChangeRow, "id" | "state" | "merchant_id" | "asset"> & {
   mode: "live" | "test";
@@ -61,8 +61,8 @@ export async function lockReports(db: Transaction<Tables>): Promise<boolean> {
 export async function listUnreportedChanges(db: Db, limit: number): Promise<UnreportedChange[]> {
   const { rows } = await sql<UnreportedChange>`
     select c.id, c.state, c.merchant_id, c.asset, m.mode, d.destination as applied, w.after as requested,
-      case when c.after is distinct from d.destination and c.after is distinct from w.after then c.after end as past
-    from destination_change c join merchant m on m.id = c.merchant_id
+      case when a.account is distinct from d.destination and a.account is distinct from w.after then a.account end as past
+    from destination_change c cross join lateral (select coalesce(c.after, c.before) as account) a join merchant m on m.id = c.merchant_id
     left join destination_change w on w.merchant_id = c.merchant_id and w.asset = c.asset and w.state = 'requested'
     left join settlement_destination d on d.merchant_id = c.merchant_id and d.asset = c.asset
     where c.reported_at is null order by c.created_at, c.id limit ${limit}`.execute(db);

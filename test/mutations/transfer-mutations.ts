@@ -280,7 +280,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a contract wallet that pays may take all gas of its transactions",
-        find: "const WALLET_SHARE = 3n",
+        find: "const WALLET_SHARE = 2n",
         replace: "const WALLET_SHARE = 1n",
       },
     ],

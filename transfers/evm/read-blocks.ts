@@ -11,6 +11,7 @@ import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import { type EvmTransactionRow, listByHashes } from "../../db/queries/transactions.ts";
 import { listByAuthorizations } from "../../db/queries/transfers.ts";
+import { isProof } from "../match-movements.ts";
 import type { IncludedTransaction, Recordable } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { keepRelevant, listWatchedAccounts } from "./watched-accounts.ts";
@@ -97,8 +98,9 @@ export async function completeMovements(
 }
 
 /**
- * Sets the block time of movements that belong to no known transfer. The time decides whether an unsolicited payment arrived
- * before its deadline. Range reads return no times. Usually there is no such movement and nothing to read.
+ * Sets the block time of movements that may be unsolicited payments: those that belong to no known transfer, and those that can replace
+ * a payment's transfer that was never sent. The time decides whether they arrived before the deadline. Range reads return no times.
+ * Usually there is no such movement and nothing to read.
  */
 export async function setBlockTimes(
   deps: Pick<TransferDeps, "db">,
@@ -107,8 +109,10 @@ export async function setBlockTimes(
 ): Promise<void> {
   const nonces = seen.flatMap((log) => log.authorizationNonce ?? []);
   const known = await listByAuthorizations(deps.db, { chain: chain.chain, nonces });
-  const isKnown = new Set<string>(known.map((row) => row.authorization_nonce));
-  const fresh = seen.filter((log) => log.authorizationNonce !== null && !isKnown.has(log.authorizationNonce));
+  const belongs = (log: EvmMovement, row: (typeof known)[number]) =>
+    row.authorization_nonce === log.authorizationNonce &&
+    (isProof(log, row) || row.purpose !== "payment" || row.state !== "ready");
+  const fresh = seen.filter((log) => log.authorizationNonce !== null && !known.some((row) => belongs(log, row)));
   const kept = times.get(chain.rpc) ?? openKeptReadings<Date>({ keptMs: TIMES_MS, maxSize: MAX_TIMES });
   times.set(chain.rpc, kept);
   for (const [id, logs] of Map.groupBy(fresh, (log) => log.blockId)) {

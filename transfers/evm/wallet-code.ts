@@ -1,4 +1,4 @@
-import type { Hex } from "viem";
+import { type Hex, keccak256 } from "viem";
 import { ChainError } from "../../chains/errors.ts";
 import { putsCodeAt, readCodeHashes, unwrapSignature } from "../../chains/evm/account-code.ts";
 import { type Call, requireResponsive } from "../../chains/evm/multicall.ts";
@@ -9,6 +9,9 @@ import type { EvmSigned } from "../verification.ts";
  * The code of a contract wallet. `isFake`: the wallet is not deployed, and the call that should deploy it puts no code at its address.
  */
 type WalletCode = { hash: string; isDeployed: boolean; isFake: boolean };
+
+/** The hash of no code at an address that holds native money (EIP-1052); of one that holds none it is zero. */
+const NO_CODE_HASH = keccak256("0x");
 
 /** Reads the code of each contract wallet. Its hash is the factory's address where the wallet is not deployed yet. */
 export async function readWalletCodes(
@@ -22,7 +25,7 @@ export async function readWalletCodes(
   );
   const codes = wallets.map(async (one, index): Promise<[EvmSigned, WalletCode]> => {
     const hash = hashes[index] ?? "0x";
-    if (!/^0x0*$/.test(hash)) return [one, { hash, isDeployed: true, isFake: false }];
+    if (hash !== NO_CODE_HASH && !/^0x0*$/.test(hash)) return [one, { hash, isDeployed: true, isFake: false }];
     const { deployment } = unwrapSignature(one.proof);
     const isFake = deployment !== undefined && !(await deploys(chain, one.payer, deployment));
     return [one, { hash: deployment?.target ?? hash, isDeployed: false, isFake }];

@@ -49,16 +49,16 @@ export async function compareReadings(
     if (isOut && !isOld) continue;
     if (performance.now() > until) break;
     try {
-      const compared: Compared = isOut
-        ? { readings: [reading], isAnswered: false }
-        : await readOthers(account, reading, entry);
-      const { readings } = compared;
-      isOut = !compared.isAnswered;
+      const { readings, isAnswered } = await readOthers(account, reading, entry);
+      isOut = !isAnswered;
       const isBelieved = isAloneForLong(deps, chain, isOut) && isOld;
       reads.push({ entry, ...decide(deps, chain, { entry, readings, isBelieved }) });
     } catch (error) {
       if (!(error instanceof ChainError)) throw error;
-      if (error.code === "budget_spent") break;
+      if (error.code === "budget_spent") {
+        aloneSince.delete(chain);
+        break;
+      }
       failures.push({ entry, error });
     }
     if (!isOut) await delay(paceMs);

@@ -6,8 +6,8 @@ import type { TransferDeps } from "../transfer-deps.ts";
 
 /** How long a pass waits for the endpoints, milliseconds. */
 const PASS_WAIT_MS = 1_000;
-/** Waits for a second endpoint that has reached a final slot. */
-const loneSlots: Waits = new WeakMap();
+/** Waits for a second endpoint that has reached a final slot. A pass leaves out endpoints that a longer read hears, so each has its own. */
+const [passWaits, readWaits]: [Waits, Waits] = [new WeakMap(), new WeakMap()];
 
 type Deps = Pick<TransferDeps, "metrics" | "log" | "now">;
 type Reported = Awaited<ReturnType<typeof readFinalFromEach>>;
@@ -17,17 +17,22 @@ type Reported = Awaited<ReturnType<typeof readFinalFromEach>>;
  * final slot stands still. Leaves out endpoints that do not answer, and waits for them as long as a call may take. Throws ChainError.
  */
 export async function readFinalState(deps: Deps, chain: SolanaChain): Promise<FinalizedState> {
-  return decide(deps, chain, isOnly(chain) ? [] : await readFinalFromEach(chain));
+  return decide(deps, chain, { reported: isOnly(chain) ? [] : await readFinalFromEach(chain), waits: readWaits });
 }
 
 /** Like `readFinalState`, for a pass: leaves out endpoints that do not answer within a second. */
 export async function findFinalState(deps: Deps, chain: SolanaChain): Promise<FinalizedState> {
-  return decide(deps, chain, isOnly(chain) ? [] : await readFinalFromEach(chain, PASS_WAIT_MS));
+  const reported = isOnly(chain) ? [] : await readFinalFromEach(chain, PASS_WAIT_MS);
+  return decide(deps, chain, { reported, waits: passWaits });
 }
 
 const isOnly = (chain: SolanaChain) => chain.network.rpc.length < 2;
 
-async function decide(deps: Deps, chain: SolanaChain, reported: Reported): Promise<FinalizedState> {
+async function decide(
+  deps: Deps,
+  chain: SolanaChain,
+  { reported, waits }: { reported: Reported; waits: Waits },
+): Promise<FinalizedState> {
   const [first, second] = reported;
   if (first === undefined) return readFinal(chain);
   if (second === undefined) {
@@ -37,7 +42,7 @@ async function decide(deps: Deps, chain: SolanaChain, reported: Reported): Promi
   const slots = decideFinalHeight(reported.map(({ slot }) => slot));
   const heights = decideFinalHeight(reported.map(({ height }) => height));
   const [wanted, reached] = [slots.afterWait ?? 0, slots.atOnce ?? 0];
-  const wait = { waits: loneSlots, of: chain.rpc, blockMs: chain.network.slotMs };
+  const wait = { waits, of: chain.rpc, blockMs: chain.network.slotMs };
   endLostWait(wait, wanted);
   const hasWaited = hasWaitedLongEnough(deps, wait, { wanted, reached }) && wanted > reached;
   // An endpoint may report a slot that no endpoint serves.
