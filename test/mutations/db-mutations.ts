@@ -135,8 +135,14 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a change that was applied and undone is hidden from the signer",
-        find: "case when c.after is distinct from d.destination and c.after is distinct from w.after then c.after end as past",
+        find: "case when a.account is distinct from d.destination and a.account is distinct from w.after then a.account end as past",
         replace: "null as past",
+      },
+      {
+        name: "the signer does not hear that a destination was deleted",
+        find: "coalesce(c.after, c.before) as account",
+        replace: "c.after as account",
+        tests: ["test/integration/signer/changed-back-destinations.test.ts"],
       },
     ],
   },

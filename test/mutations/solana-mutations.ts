@@ -895,8 +895,8 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "one endpoint is believed while the budget of the second one is spent",
-        find: 'if (error.code === "budget_spent") break;',
-        replace: 'if (error.code === "budget_spent" && reads.push({ entry, ...reading })) continue;',
+        find: 'if (error.code === "budget_spent") {',
+        replace: 'if (error.code === "budget_spent" && reads.push({ entry, ...reading }) < 0) {',
       },
     ],
   },

@@ -245,6 +245,11 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "const isFake = deployment !== undefined && ",
         replace: "const isFake = false && deployment !== undefined && ",
       },
+      {
+        name: "a wallet that is not deployed and holds native money counts as deployed",
+        find: "hash !== NO_CODE_HASH && ",
+        replace: "",
+      },
     ],
   },
   {

@@ -52,8 +52,7 @@ export async function dryRunBatch(
   const unmade = new Set(await keepUnpaidPayouts(deps, payouts, handlers.adopted));
   const rest = batch.filter(({ row }) => row.purpose === "payment" || unmade.has(row));
   const { members, outcomes, refused } = await simulate(deps, chain, sending, rest);
-  const together = members.filter((_member, index) => passesAmongOthers(outcomes[index]));
-  const spending = new Set(together.map(accountOf));
+  const spending = new Set(members.filter((_member, index) => passesAmongOthers(outcomes[index])).map(accountOf));
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
     const { row } = member;
@@ -61,7 +60,7 @@ export async function dryRunBatch(
     if (isRefused || !outcome?.ok) {
       const reason = outcome?.ok === false ? outcome.reason : "the simulation returned no result";
       failed.push({ row, isRefused, reason });
-    } else if (together.length > 0 && outcome.alone && spending.has(accountOf(member))) separated.push(row.id);
+    } else if (outcome.alone && spending.has(accountOf(member))) separated.push(row.id);
     else {
       good.push(member);
       spending.add(accountOf(member));

@@ -83,7 +83,7 @@ function findReport(
   const known = describe(status ?? { slot: row.slot, error: row.reverted ? "" : undefined });
   const all = final.map((one) => describe(one.status));
   const agreed = final.find((_, index) => all[index] === known || all.filter((one) => one === all[index]).length > 1);
-  return agreed ?? (status || row.slot !== null ? undefined : (final[0] ?? shown[0]));
+  return agreed ?? (status ? undefined : (final[0] ?? shown[0]));
 }
 
 /** Returns true when a status is at the depth of the network's finality. */

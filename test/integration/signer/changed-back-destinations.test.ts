@@ -2,7 +2,12 @@ import type { Hex } from "viem";
 import { expect, test } from "vitest";
 import { newKey } from "../../../local/networks-document.ts";
 import { applyDueChanges } from "../../../payments/merchants/decide-changes.ts";
-import { changeDestination, listDestinations } from "../../../payments/merchants/destinations.ts";
+import {
+  addDestinations,
+  changeDestination,
+  deleteDestination,
+  listDestinations,
+} from "../../../payments/merchants/destinations.ts";
 import { reportDestinations } from "../../../payments/merchants/report-destinations.ts";
 import { applyDueClaims } from "../../../signer/apply-due-claims.ts";
 import type { DestinationsRequest } from "../../../signer/protocol.ts";
@@ -37,6 +42,11 @@ async function setUp(destinationWaitingHours: number) {
     const destination = `${chain.id}:${address}`;
     unwrap(await changeDestination(deps, { ...owner, id, actor: testActor, destination }));
   };
+  const remove = async () => unwrap(await deleteDestination(deps, { ...owner, id, actor: testActor }));
+  const addOwn = async () => {
+    const settlements = [{ asset: chain.asset, destination: `${chain.id}:${fixture.destination}` }];
+    unwrap(await addDestinations(deps, { ...owner, actor: testActor, settlements }));
+  };
   /** Lets time pass for the service and for the signer. */
   const wait = async (hours: number) => {
     fixture.clock.advance(hours * 3_600_000);
@@ -48,7 +58,18 @@ async function setUp(destinationWaitingHours: number) {
   const paid = (address: Hex) => usdcBalance(chain, address);
   await report();
   expect(await settle()).toBe("begun");
-  return { deps, own: fixture.destination, other: newKey().address, report, settle, change, wait, paid };
+  return {
+    deps,
+    own: fixture.destination,
+    other: newKey().address,
+    report,
+    settle,
+    change,
+    remove,
+    addOwn,
+    wait,
+    paid,
+  };
 }
 
 test("a merchant whose account waits a day changes back within the signer's three days, and is paid", async () => {
@@ -64,6 +85,19 @@ test("a merchant whose account waits a day changes back within the signer's thre
     expect(await settle()).toBe("begun");
   }
   expect(await paid(own)).toBe(5_000_000n);
+});
+
+test("an account that was deleted does not apply in the signer later, and the one before it is paid again", async () => {
+  const { own, other, report, settle, change, remove, addOwn, wait, paid } = await setUp(24);
+  await change(other);
+  await wait(25);
+  await remove();
+  await report();
+  await wait(96);
+  await addOwn();
+  await wait(25);
+  expect(await settle()).toBe("begun");
+  expect(await paid(own)).toBe(2_000_000n);
 });
 
 test("a merchant of an account without a waiting period changes and changes back while the signer is down, and is paid", async () => {

@@ -72,6 +72,13 @@ const undeployed = (factory: typeof allowed, by: "owner" | "stranger") => async 
   return { address: await factory.addressOf(owner.address), key: by === "owner" ? owner : newOwner(), finish };
 };
 
+/** Anyone can send native money to the address of a wallet that is not deployed. */
+const withNativeMoney = (make: () => Promise<Payer>) => async (): Promise<Payer> => {
+  const payer = await make();
+  await client.setBalance({ address: payer.address, value: 1n });
+  return payer;
+};
+
 const cases: [string, () => Promise<Payer>, "pays" | string][] = [
   ["by a plain key", plain(same), "pays"],
   ["by a plain key that writes v as 0 or 1", plain((signature) => withV(signature, vOf(signature))), "pays"],
@@ -95,6 +102,11 @@ const cases: [string, () => Promise<Payer>, "pays" | string][] = [
   ],
   ["by a third party for a deployed wallet", deployed("stranger"), "would fail"],
   ["by the owner of an undeployed wallet of an allowed factory", undeployed(allowed, "owner"), "pays"],
+  [
+    "by the owner of an undeployed wallet that holds native money",
+    withNativeMoney(undeployed(allowed, "owner")),
+    "pays",
+  ],
   ["by a third party for an undeployed wallet of an allowed factory", undeployed(allowed, "stranger"), "would fail"],
   [
     "by the owner of an undeployed wallet of a factory that is not allowed",
