@@ -1246,7 +1246,11 @@ CREATE UNIQUE INDEX destination_change_waiting ON public.destination_change USIN
 CREATE UNIQUE INDEX observation_one_per_transfer ON public.observation USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
 CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'accumulating'::text);
 CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account, replacement) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'broadcast'::text, 'accepted'::text, 'included'::text])));
-CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE ((purpose = 'payment'::text) AND (state <> 'ended'::text));
+CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id, (
+CASE
+    WHEN (state = 'ended'::text) THEN id
+    ELSE NULL::text
+END)) NULLS NOT DISTINCT WHERE (purpose = 'payment'::text);
 CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) WHERE (purpose = 'refund'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
 CREATE UNIQUE INDEX webhook_endpoint_url ON public.webhook_endpoint USING btree (account_id, mode, md5(url)) WHERE (deleted_at IS NULL);

@@ -111,7 +111,8 @@ create table transfer (
   check ((purpose = 'refund') = (refund_id is not null))
 );
 -- One that has ended may be followed by another one (payments/lifecycle/replace-unsent.ts).
-create unique index transfer_payment on transfer (payment_id) where purpose = 'payment' and state <> 'ended';
+create unique index transfer_payment on transfer (payment_id, (case when state = 'ended' then id end)) nulls not distinct
+  where purpose = 'payment';
 create unique index transfer_settlement on transfer (settlement_id) where purpose = 'settlement';
 create unique index transfer_refund on transfer (refund_id) where purpose = 'refund';
 -- In the order of the claims, which therefore stop at their limit whatever the statistics say of a backlog.

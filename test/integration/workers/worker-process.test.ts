@@ -47,7 +47,7 @@ describe("WORKER_QUEUES", () => {
     await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "settle, sweep" } });
     await waitFor(async () => (await queues.count("settle")).all === 0, { within: 10_000 });
     await waitFor(() => Date.now() > expiresAt.getTime(), { within: 20_000 });
-    expect((await queues.count("expire-payment")).all).toBe(2);
+    expect((await queues.count("expire-payment")).all).toBeGreaterThanOrEqual(2);
     expect((await fixture.status(paymentId)).state).toBe("requires_action");
     await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "expire-payment" } });
     await waitFor(async () => (await fixture.status(other)).state === "expired", { within: 10_000 });
