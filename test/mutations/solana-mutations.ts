@@ -612,20 +612,18 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "transfers/solana/track-statuses.ts",
-    tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
+    file: "transfers/solana/read-tracked-transactions.ts",
+    tests: ["test/unit/transfers/solana/read-tracked-transactions.test.ts"],
     mutations: [
       {
         name: "one endpoint moves a transaction to another slot",
         find: "return agreed ?? (status ? undefined : (final[0] ?? shown[0]));",
         replace: "return final[0] ?? shown[0];",
-        tests: ["test/unit/transfers/solana/track-statuses.test.ts"],
       },
       {
         name: "two endpoints that agree about a slot do not count beside one that lies",
         find: "|| all.filter((one) => one === all[index]).length > 1",
         replace: "",
-        tests: ["test/unit/transfers/solana/track-statuses.test.ts"],
       },
       {
         name: "a transaction that the first endpoint never shows as final is never asked for at another",
@@ -633,6 +631,12 @@ export const solanaMutations: readonly MutationGroup[] = [
         replace: "status ? false :",
         tests: stuckFinal,
       },
+    ],
+  },
+  {
+    file: "transfers/solana/track-statuses.ts",
+    tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
+    mutations: [
       {
         name: "a failed Solana transaction counts as having moved its money",
         find: "const good = some.filter(({ status }) => !status.error);",

@@ -22,9 +22,10 @@ import { closeOldMarkers } from "./close-markers.ts";
 import { endExpiredTransactions } from "./end-expired.ts";
 import { findFinalState } from "./final-states.ts";
 import { raiseFees } from "./raise-fees.ts";
+import { readTrackedTransactions } from "./read-tracked-transactions.ts";
 import { listNewest, listWaiting } from "./replacements.ts";
 import { keepAgreedMovements, lowerUnagreed } from "./second-endpoint.ts";
-import { applyStatuses, isConfirmed, readTrackedTransactions } from "./track-statuses.ts";
+import { applyStatuses, isConfirmed } from "./track-statuses.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
 import { isCursorTooHigh, waitForSlot } from "./wait-for-slot.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
-import { readTrackedTransactions } from "../../../../transfers/solana/track-statuses.ts";
+import { readTrackedTransactions } from "../../../../transfers/solana/read-tracked-transactions.ts";
 
 type Shown = { slot: number; depth?: "confirmed" | "finalized"; failed?: boolean } | undefined;
 
