@@ -15,8 +15,8 @@ const productionUsers = new URL("../ops/redis/users.acl", import.meta.url);
 
 /**
  * Creates the users of ops/redis/users.acl for the keys of one prefix, so that each process may do what it may do in
- * production, on every node: users are not replicated. They outlive a restart of a Redis that `startRedis` has started. Throws when the user of `ownerUrl` may not
- * create users.
+ * production, on every node: users are not replicated. They outlive a restart of a Redis that `startRedis` has started. Throws when the
+ * user of `ownerUrl` may not create users.
  */
 export async function createRedisUsers(ownerUrl: string, prefix: string): Promise<RedisUsers> {
   const users = { suffix: randomBytes(4).toString("hex"), password: randomBytes(12).toString("hex") };

@@ -5,8 +5,8 @@ const LONGEST_MS = 250;
 
 /**
  * Polls until the answer is neither false nor undefined, and returns it. It polls every `everyMs` at first, and then less
- * often, because many waits at the same time would take the processor time of what they wait for. An error of `ask` counts as "not yet"; the last one
- * becomes the cause of the timeout error.
+ * often, because many waits at the same time would take the processor time of what they wait for. An error of `ask` counts as "not
+ * yet"; the last one becomes the cause of the timeout error.
  */
 export async function waitUntil<T>(
   what: string,

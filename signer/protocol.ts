@@ -97,7 +97,8 @@ export const destination = z.strictObject({
 export const approvalKey = z.strictObject({ merchantId: id, publicKey: z.string().regex(/^[0-9a-f]{64}$/) });
 
 /**
- * Merchants' destinations as the service's rows have them, always all of a merchant and asset, signed statements, and the keys that may sign such statements besides operators, new ones and revoked ones. The signer decides by its own clock.
+ * Merchants' destinations as the service's rows have them, always all of a merchant and asset, signed statements, and the keys that may
+ * sign such statements besides operators, new ones and revoked ones. The signer decides by its own clock.
  */
 export const destinationsRequest = z.strictObject({
   destinations: z.array(destination).max(MAX_PAYOUTS),

@@ -34,8 +34,8 @@ const CHAIN_RETRY_AFTER_MS = 5_000;
 
 /**
  * Handles every thrown error: a request that could not be read (4xx), one that needs a chain that cannot be read (503
- * `chain_unavailable`) or that met another transient error (503), both with Retry-After, and an internal error (500, without details). Whether a request that met a
- * transient error has changed anything is unknown, so clients repeat it with its Idempotency-Key.
+ * `chain_unavailable`) or that met another transient error (503), both with Retry-After, and an internal error (500, without details).
+ * Whether a request that met a transient error has changed anything is unknown, so clients repeat it with its Idempotency-Key.
  */
 export function handleError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const status = error.statusCode ?? 500;

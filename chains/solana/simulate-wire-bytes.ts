@@ -5,8 +5,8 @@ import type { SolanaChain } from "./open-solana-chain.ts";
 import { MAX_COMPUTE_UNITS } from "./wallet-instructions.ts";
 
 /**
- * The outcome of a simulation, its slot, and the compute units that it took. `later` means that our side is the cause, for example a relayer that cannot
- * pay the fee.
+ * The outcome of a simulation, its slot, and the compute units that it took. `later` means that our side is the cause, for example a
+ * relayer that cannot pay the fee.
  */
 export type SimulationOutcome = { ok: true; slot: number; units: number } | { ok: false; reason: string; later?: true };
 

@@ -26,8 +26,8 @@ export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: 
 
 /**
  * Inserts a ready transfer to the cold address. If the chain's token has one with its payer and nonce, sets the amount, receiver
- * and signature of that one instead, unless it has them or a lane that a worker holds has reserved it. Returns the id of the transfer that was inserted or
- * changed, otherwise undefined.
+ * and signature of that one instead, unless it has them or a lane that a worker holds has reserved it. Returns the id of the transfer
+ * that was inserted or changed, otherwise undefined.
  */
 export async function putColdTransfer(
   db: Db,

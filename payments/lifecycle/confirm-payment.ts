@@ -49,8 +49,8 @@ type Accepted = Result<{ attemptId: string | null }>;
  * Accepts a confirm: runs cheap checks, writes the attempt and enqueues its verification. Returns the attempt to wait
  * for, or null when the current status is the response: a repeated confirm of a payment that no longer waits.
  *
- * Refuses with `payment_not_found`, `invalid_params` (also an attempt that stays refused), `payment_expired`, `quote_expired`, with `invalid_state` for a
- * different confirm once the payment is being paid, and with `rate_limited` while too many confirms wait or were
+ * Refuses with `payment_not_found`, `invalid_params` (also an attempt that stays refused), `payment_expired`, `quote_expired`, with
+ * `invalid_state` for a different confirm once the payment is being paid, and with `rate_limited` while too many confirms wait or were
  * refused. Confirms of other payers never block a valid signature of a payer's key. A refusal never changes the
  * payment.
  */

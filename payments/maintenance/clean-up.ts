@@ -29,8 +29,8 @@ const DAY_MS = 24 * 3_600_000;
 
 /**
  * Deletes rows past their retention: buyer data, responses kept for idempotency, refused attempts with the results that
- * wallets sent, burned gas that no limit counts any more, requests to webhook endpoints, and renewed quotes that no money can match. Returns the
- * number of rows deleted of each kind.
+ * wallets sent, burned gas that no limit counts any more, requests to webhook endpoints, and renewed quotes that no money can match.
+ * Returns the number of rows deleted of each kind.
  */
 export async function cleanUp(deps: Pick<PaymentDeps, "db" | "now">): Promise<{
   collected: number;

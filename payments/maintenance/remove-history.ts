@@ -37,8 +37,9 @@ type Settings = { days: RetentionDays; exportHistory: ExportHistory | undefined 
 /**
  * Removes the history of payments that have been at rest for longer than the retention of each table, in batches, for at
  * most 20 seconds: one batch of each table after another, so that no table waits for the backlog of another one. Exports the
- * rows before the commit that removes them. Workers may run it at the same time: one at a time works on a table. A payment whose rows cannot be removed is passed, logged and tried again after a day. Throws transient
- * errors, and the error of an export, after which the rows of the batch are still there.
+ * rows before the commit that removes them. Workers may run it at the same time: one at a time works on a table. A payment whose rows
+ * cannot be removed is passed, logged and tried again after a day. Throws transient errors, and the error of an export, after which the
+ * rows of the batch are still there.
  */
 export async function removeHistory(deps: Deps, settings: Settings): Promise<void> {
   await storeRetentionDays(deps.db, settings.days);

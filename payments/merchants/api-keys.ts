@@ -111,7 +111,8 @@ export async function rotateApiKey(
 
 /**
  * Revokes a key at once, with all of its secrets; with `withCreated` also every key that it has created or rotated, directly or
- * through others, although the key was rotated again since. Repeatable. Returns the ids of the keys that this call revoked. Refuses with `api_key_not_found`.
+ * through others, although the key was rotated again since. Repeatable. Returns the ids of the keys that this call revoked. Refuses
+ * with `api_key_not_found`.
  */
 export async function revokeApiKey(
   deps: Deps,

@@ -21,8 +21,8 @@ const granted: KeyLimits = { scopes: ["gateway"], onlyMerchants: null, allowedCi
 
 /**
  * Creates a public app id for wallets. It grants access to the gateway only. A caller with a key creates only what the key
- * can do itself: refuses with `forbidden` a key that lacks the scope `gateway` or has another limit, with `params_validation` an unknown account, and
- * with `invalid_state` one app id too many.
+ * can do itself: refuses with `forbidden` a key that lacks the scope `gateway` or has another limit, with `params_validation` an
+ * unknown account, and with `invalid_state` one app id too many.
  */
 export async function createAppId(
   deps: Deps,

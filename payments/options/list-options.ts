@@ -53,9 +53,9 @@ const NEVER_VALID = new Date(1_000);
  * no accounts.
  *
  * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` when no text is an account or
- * more than 500 accounts are on configured chains, `sanctioned_user` when screening rejects every account that could pay, and `rate_limited` when all of them are barred
- * because payments from them have burned gas. Throws the error of a price that cannot be read at the moment when no account
- * has an option without it.
+ * more than 500 accounts are on configured chains, `sanctioned_user` when screening rejects every account that could pay, and
+ * `rate_limited` when all of them are barred because payments from them have burned gas. Throws the error of a price that cannot be
+ * read at the moment when no account has an option without it.
  * @param args.requester recorded with the payment (see `cancelPayment`); unset only in tests
  */
 export async function listOptions(

@@ -16,9 +16,9 @@ export type SecretDeps = EndpointDeps & { encryptWebhookSecret: Encrypt };
 
 /**
  * Rotates the secret of an endpoint. The previous secret keeps signing beside the new one for 24 hours; an older one
- * stops at once, which `keepsFormer` refuses while it signs. With `now`, for a secret that has leaked, the previous one stops at once too: at the latest when a worker
- * that is delivering renews its lease. Refuses like `changeLocked`, and an API key with `rate_limited` after 300 changes of the
- * account's endpoints in a day.
+ * stops at once, which `keepsFormer` refuses while it signs. With `now`, for a secret that has leaked, the previous one stops at once
+ * too: at the latest when a worker that is delivering renews its lease. Refuses like `changeLocked`, and an API key with `rate_limited`
+ * after 300 changes of the account's endpoints in a day.
  */
 export async function rotateSecret(
   deps: SecretDeps,

@@ -9,8 +9,8 @@ const run = promisify(execFile);
 const root = resolve(import.meta.dirname, "../..");
 
 /**
- * Packs the client in a copy of the repository as people do, which builds it, and installs the archive into an empty folder without a network. Returns the
- * folder, and the paths in the archive.
+ * Packs the client in a copy of the repository as people do, which builds it, and installs the archive into an empty folder without a
+ * network. Returns the folder, and the paths in the archive.
  */
 export async function installPackedClient(): Promise<{ folder: string; files: string[] }> {
   const scratch = await mkdtemp(join(tmpdir(), "client-"));

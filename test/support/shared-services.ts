@@ -44,8 +44,8 @@ type Running = { shared: Promise<SharedServices>; users: number; close(): Promis
 const slot = globalThis as { paymentServiceTestServices?: Running };
 
 /**
- * Builds the service, compiles the contracts of the tests, and starts Postgres, Redis and the base Anvil, before the first project that needs them. Stops them
- * after the last.
+ * Builds the service, compiles the contracts of the tests, and starts Postgres, Redis and the base Anvil, before the first project that
+ * needs them. Stops them after the last.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (slot.paymentServiceTestServices === undefined) {

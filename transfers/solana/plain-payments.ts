@@ -37,8 +37,8 @@ export function noteUnits(chain: SolanaChain, { signed, parsed }: ComparedPaymen
  * Returns the payments that succeed on the newest state, each with a slot in which its blockhash was valid. Two calls serve
  * them all. A payment without guards moves tokens from one account to another and does nothing else, so the two accounts,
  * the blockhash, the relayer's balance and the compute units decide. Any other payment is left out, and only its simulation
- * can refuse it: one with guards, one of Token-2022, one with fewer units than an earlier payment in its asset took, and one whose accounts are
- * not as they must be. Throws ChainError.
+ * can refuse it: one with guards, one of Token-2022, one with fewer units than an earlier payment in its asset took, and one whose
+ * accounts are not as they must be. Throws ChainError.
  */
 export async function listPayable(
   chain: SolanaChain,

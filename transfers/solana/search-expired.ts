@@ -21,8 +21,8 @@ const beside = runBesidePasses<Expired>();
 
 /**
  * Searches for transactions that can no longer be included: the final block height, and the confirmed one of two endpoints, is past
- * the lifetime of their blockhash, or another transaction used their durable nonce, and two endpoints whose history goes back to the signing do
- * not know them. A search that waits for an endpoint goes on beside later passes, so that it delays no other payment, and one
+ * the lifetime of their blockhash, or another transaction used their durable nonce, and two endpoints whose history goes back to the
+ * signing do not know them. A search that waits for an endpoint goes on beside later passes, so that it delays no other payment, and one
  * of them gets what it finds. Returns undefined meanwhile. Throws ChainError.
  */
 export function searchExpired(

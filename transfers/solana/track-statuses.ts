@@ -37,7 +37,8 @@ export function isConfirmed(chain: SolanaChain, status: SignatureStatus): boolea
 /**
  * Applies the statuses of our transactions. A transaction that is at least `confirmed` becomes included, and all its transfers
  * with it unless it failed. The fee of a final transaction is booked. A transaction that disappeared from its slot, or whose
- * outcome an endpoint had reported wrongly, is reverted, because it can be included again. A step that fails does not stop the others. Throws the first error at the end.
+ * outcome an endpoint had reported wrongly, is reverted, because it can be included again. A step that fails does not stop the others.
+ * Throws the first error at the end.
  */
 export async function applyStatuses(
   deps: TransferDeps,

@@ -13,8 +13,8 @@ afterEach(async () => {
 });
 
 /**
- * A payment whose transaction is final, or in a slot that `isFinal` keeps from becoming final. The first of the endpoints has lost its slot: it knows no transaction that the deployment sends
- * from now on and, unless it `keepsBlocks`, has no block.
+ * A payment whose transaction is final, or in a slot that `isFinal` keeps from becoming final. The first of the endpoints has lost its
+ * slot: it knows no transaction that the deployment sends from now on and, unless it `keepsBlocks`, has no block.
  */
 async function payAtLostSlot({ endpoints, keepsBlocks = false, isFinal = true }: Loss) {
   const first = await startAlteringProxy({ target: solana.url });
