@@ -90,8 +90,11 @@ const MULTICALL_OVERHEAD_GAS = 60_000;
  */
 export type BatchMember = { calls: readonly Call[]; gas: number; alone: boolean };
 
-/** The outcome of a member. `alone`: it failed among the others, or has no outcome there, and this is its outcome without them. */
-export type MemberOutcome = CallOutcome & { alone?: true };
+/**
+ * The outcome of a member. With `among`, it is the member's outcome without the others: among them it failed, or its outcome is unknown
+ * because the endpoint refused the common call.
+ */
+export type MemberOutcome = CallOutcome & { among?: "failed" | "unknown" };
 
 /** How many members `simulateSeparately` simulates at the same time. */
 const CONCURRENCY = 8;
@@ -127,7 +130,7 @@ export async function retryFailedAlone(
   const retried = await simulateSeparately(rpc, at, failed);
   return members.map((member, index): MemberOutcome => {
     const alone = retried.get(member);
-    return alone ? { ...alone, alone: true } : (outcomes[index] ?? NO_RESULT);
+    return alone ? { ...alone, among: outcomes[index] ? "failed" : "unknown" } : (outcomes[index] ?? NO_RESULT);
   });
 }
 

@@ -712,6 +712,11 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "\n",
       },
       {
+        name: "a payer's newer transfers go before one that failed beside others, until it expires",
+        find: "and (t.purpose <> 'payment' or t.retries > 0 or t.payer <> all(array(${payersWithSeparated(args)})))\n",
+        replace: "\n",
+      },
+      {
         name: "a payer without a failed transfer has one in flight",
         find: " and f.retries > 0)`",
         replace: ")`",

@@ -1151,7 +1151,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "transfers that fail beside another one of their account are sent with it",
-        find: "outcome.alone && spending.has(accountOf(member))",
+        find: "mayFailTogether(member, outcome) && spending.has(accountOf(member))",
         replace: "false",
         tests: ["test/integration/transfers/evm/overspent-accounts.test.ts"],
       },
@@ -1160,6 +1160,18 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "      spending.add(accountOf(member));\n",
         replace: "",
         tests: ["test/integration/transfers/evm/failures-among-others.test.ts"],
+      },
+      {
+        name: "payouts are sent one by one while the endpoint refuses to simulate them together",
+        find: ' || (among === "unknown" && row.purpose === "payment")',
+        replace: ' || among === "unknown"',
+        tests: ["test/integration/transfers/evm/refused-simulations.test.ts"],
+      },
+      {
+        name: "payments of one account are sent together while the endpoint refuses to simulate them together",
+        find: ' || (among === "unknown" && row.purpose === "payment")',
+        replace: "",
+        tests: ["test/integration/transfers/evm/refused-simulations.test.ts"],
       },
       {
         name: "the transfer of a payer who has become a contract is batched",

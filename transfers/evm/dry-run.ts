@@ -60,7 +60,7 @@ export async function dryRunBatch(
     if (isRefused || !outcome?.ok) {
       const reason = outcome?.ok === false ? outcome.reason : "the simulation returned no result";
       failed.push({ row, isRefused, reason });
-    } else if (outcome.alone && spending.has(accountOf(member))) separated.push(row.id);
+    } else if (mayFailTogether(member, outcome) && spending.has(accountOf(member))) separated.push(row.id);
     else {
       good.push(member);
       spending.add(accountOf(member));
@@ -75,7 +75,15 @@ export async function dryRunBatch(
 }
 
 function passesAmongOthers(outcome: MemberOutcome | undefined): boolean {
-  return outcome?.ok === true && !outcome.alone;
+  return outcome?.ok === true && !outcome.among;
+}
+
+/**
+ * Returns true for a transfer that passes alone, and fails beside others of its account or may do so. When the endpoint refuses the common
+ * call, payouts go together all the same: only the operator's own account could lack money for them.
+ */
+function mayFailTogether({ row }: RowMember, { among }: MemberOutcome): boolean {
+  return among === "failed" || (among === "unknown" && row.purpose === "payment");
 }
 
 /** Returns the account and the token that a transfer takes. */

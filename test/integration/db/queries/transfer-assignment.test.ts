@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { claimReady, listClaimable } from "../../../../db/queries/claim-transfers.ts";
 import { freeLane, type LaneLease, releaseLane, takeLane, wakeEnoughLanes } from "../../../../db/queries/lanes.ts";
-import { assignTransfers, holdTransfer, unassignTransfers } from "../../../../db/queries/transfers.ts";
+import { assignTransfers, holdTransfer, separateTransfers, unassignTransfers } from "../../../../db/queries/transfers.ts";
 import { insertLaneRow, insertMerchant, insertSettlementRow, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 
@@ -98,6 +98,18 @@ describe("assigning transfers to a lane", () => {
     expect(await claim(lane, 100, later(2_000))).toEqual([other]);
     await db.updateTable("transfer").set({ state: "included" }).where("id", "=", sent).execute();
     expect(await claim(lane, 100, later(2_000))).toEqual([next, other, failed]);
+  });
+
+  test("a payer's newer transfers wait for one that failed beside others, once its wait is over, and those of others do not", async () => {
+    const { lanes, ids, claim } = await makeChain(1, 4);
+    const lane = lanes[0]?.id ?? "";
+    const [separated = "", next = "", last = "", other = ""] = ids;
+    await db.updateTable("transfer").set({ payer: "0xa2" }).where("id", "in", [separated, next, last]).execute();
+    await separateTransfers(db, { ids: [separated], error: "beside another one", now });
+    expect(await claim(lane)).toEqual([next, last, other]);
+    expect(await claim(lane, 100, later(2_000))).toEqual([other, separated]);
+    await holdTransfer(db, { id: separated, error: "balance", now: later(2_000) });
+    expect(await claim(lane, 100, later(2_000))).toEqual([next, last, other]);
   });
 
   test.each([
