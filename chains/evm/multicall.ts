@@ -92,7 +92,7 @@ export type BatchMember = { calls: readonly Call[]; gas: number; alone: boolean 
 
 /**
  * The outcome of a member. With `among`, it is the member's outcome without the others: among them it failed, or its outcome is unknown
- * because the endpoint refused the common call.
+ * because the endpoint refused the common call or answered that all members fail.
  */
 export type MemberOutcome = CallOutcome & { among?: "failed" | "unknown" };
 
@@ -127,10 +127,14 @@ export async function retryFailedAlone(
   outcomes: readonly (CallOutcome | undefined)[],
 ): Promise<MemberOutcome[]> {
   const failed = members.filter((_member, index) => !outcomes[index]?.ok);
+  // The first member that passes alone would also pass among the others, because those before it have changed nothing.
+  const isAnswered = failed.length < members.length;
   const retried = await simulateSeparately(rpc, at, failed);
   return members.map((member, index): MemberOutcome => {
     const alone = retried.get(member);
-    return alone ? { ...alone, among: outcomes[index] ? "failed" : "unknown" } : (outcomes[index] ?? NO_RESULT);
+    return alone
+      ? { ...alone, among: isAnswered && outcomes[index] ? "failed" : "unknown" }
+      : (outcomes[index] ?? NO_RESULT);
   });
 }
 

@@ -67,6 +67,8 @@ export async function dryRunBatch(
     }
   }
   const handleFailed = async () => {
+    if (separated.length > 0)
+      deps.log.info({ chain: chain.chain, transfers: separated }, "transfers fail beside others of their accounts");
     await separateTransfers(deps.db, { ids: separated, error: FAILS_BESIDE_ANOTHER, now: deps.now() });
     for (const one of failed)
       await holdOrEnd(deps, chain, one, handlers).catch((error: unknown) => holdUnprocessable(deps, one.row, error));
@@ -79,8 +81,8 @@ function passesAmongOthers(outcome: MemberOutcome | undefined): boolean {
 }
 
 /**
- * Returns true for a transfer that passes alone, and fails beside others of its account or may do so. When the endpoint refuses the common
- * call, payouts go together all the same: only the operator's own account could lack money for them.
+ * Returns true for a transfer that passes alone, and fails beside others of its account or may do so. When no common call shows that,
+ * payouts go together all the same: only the operator's own account could lack money for them.
  */
 function mayFailTogether({ row }: RowMember, { among }: MemberOutcome): boolean {
   return among === "failed" || (among === "unknown" && row.purpose === "payment");

@@ -1,4 +1,6 @@
+import { decodeFunctionResult, encodeFunctionResult, type Hex } from "viem";
 import { expect, test } from "vitest";
+import { multicallAbi } from "../../../../chains/evm/abi.ts";
 import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
@@ -9,30 +11,43 @@ const proxy = await startAlteringProxy({ target: chain.url });
 const rpcUrls = [proxy.url];
 const refusal = new RpcRefusal({ code: -32_000, message: "the call is too large" });
 
-/** Refuses every eth_call that calls the token more than once, as an endpoint with a small limit does. Returns how many it refused. */
-function refuseCommonCalls(): { times: number } {
-  const refused = { times: 0 };
+/** Alters every answer to an eth_call that calls the token more than once. Returns how many answers it altered. */
+function alterCommonCalls(answer: (result: Hex) => unknown): { times: number } {
+  const altered = { times: 0 };
   const token = chain.contracts.token.slice(2).toLowerCase();
   proxy.alter((method, [call], result) => {
     const { data = "" } = (call ?? {}) as { data?: string };
     if (method !== "eth_call" || data.split(token).length <= 2) return result;
-    refused.times += 1;
-    return refusal;
+    altered.times += 1;
+    return answer(result as Hex);
   });
-  return refused;
+  return altered;
 }
 
-test("payouts share a transaction although the endpoint refuses to simulate them together", async () => {
+/** As an endpoint with a small limit does. */
+const refuse = () => refusal;
+
+function failAll(result: Hex): Hex {
+  const common = { abi: multicallAbi, functionName: "tryAggregate" } as const;
+  const outcomes = decodeFunctionResult({ ...common, data: result });
+  const failed = outcomes.map(() => ({ success: false, returnData: "0x" as const }));
+  return encodeFunctionResult({ ...common, result: failed });
+}
+
+test.each([
+  ["refuses to simulate them together", refuse],
+  ["answers that all of them fail together", failAll],
+])("payouts share a transaction although the endpoint %s", async (_what, answer) => {
   const fixture = await makeMerchantFixture(chain, { rpcUrls });
   const [first, second] = await fundBuyers(chain, 2);
   if (!first || !second) throw new Error("there are no buyers");
   const paid = [await fixture.pay(first, 100n), await fixture.pay(second, 200n)];
   const ids = (await Promise.all(paid.map((id) => fixture.settlementOf(id)))).map(({ id }) => id);
   expect(await fixture.settle(...ids)).toEqual(["begun", "begun"]);
-  const refused = refuseCommonCalls();
+  const altered = alterCommonCalls(answer);
   await fixture.relay();
   await fixture.watch();
-  expect(refused.times).toBeGreaterThan(0);
+  expect(altered.times).toBeGreaterThan(0);
   expect(await usdcBalance(chain, fixture.destination)).toBe(3_000_000n);
   const payouts = (await fixture.transfers()).filter(({ purpose }) => purpose === "settlement");
   expect(payouts.map(({ lane_nonce }) => lane_nonce)).toEqual([payouts[0]?.lane_nonce, payouts[0]?.lane_nonce]);
@@ -50,7 +65,7 @@ test("payments of one account are sent one at a time while the endpoint refuses 
   };
   await sign();
   await sign();
-  refuseCommonCalls();
+  alterCommonCalls(refuse);
   await fixture.relay();
   await fixture.watch();
   expect(await fixture.rowsOf(ids)).toMatchObject([
