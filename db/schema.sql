@@ -2185,7 +2185,7 @@ CREATE OR REPLACE FUNCTION public.withdraw_refund(of_refund text, withdrawn_at t
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
     with former as (
-      select id, state from refund where id = of_refund and state in ('due', 'held') for update
+      select id, state from refund where id = of_refund and payment_id is not null and state in ('due', 'held') for update
     ), withdrawn as (
       update refund r set state = 'withdrawn', updated_at = withdrawn_at, due_at = null from former f where r.id = f.id
     )

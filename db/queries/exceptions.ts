@@ -106,14 +106,12 @@ export type MovementPlace = {
   log_index: number;
 };
 
-/** Returns the place of the movement that an exception booked. Throws when the exception names no movement. */
-export async function findMovementPlace(db: Db, id: number): Promise<MovementPlace> {
+/** Returns the place of the movement that an exception booked; undefined for the sum of a day's dust, which names none. */
+export async function findMovementPlace(db: Db, id: number): Promise<MovementPlace | undefined> {
   const { rows } = await sql<MovementPlace>`
     select chain, block_number, block_id, tx_hash, log_index from ledger_group
     where id = ${id} and tx_hash is not null and log_index is not null`.execute(db);
-  const [place] = rows;
-  if (!place) throw new Error(`exception ${id} names no movement`);
-  return place;
+  return rows[0];
 }
 
 /** A movement's booking as an exception, with the entries of its resolution when an operator has `resolved` it. */

@@ -82,9 +82,17 @@ export async function moveToPaid(
   return (await moveRows(db, "refund", { ids, from: "paying", to: "paid", at, set, given })).length;
 }
 
-/** Moves a refund that has not begun to `withdrawn`. The caller has locked it. */
+/** Moves a refund of a payment that has not begun to `withdrawn`. The caller has locked it. */
 export async function moveToWithdrawn(db: Db, { id, at }: { id: string; at: Date }): Promise<void> {
   await sql`select withdraw_refund(${id}, ${at})`.execute(db);
+}
+
+/** Moves the return of an exception that has not begun to `withdrawn`. The caller has locked it, and books the exception again. */
+export async function moveReturnToWithdrawn(
+  db: Db,
+  { id, from, at }: { id: string; from: "due" | "held"; at: Date },
+): Promise<void> {
+  await moveRows(db, "refund", { ids: [id], from, to: "withdrawn", at, set: { due_at: null } });
 }
 
 /** Sets a refund's amount, and the amount it takes from the merchant's balance when that is in another asset. */

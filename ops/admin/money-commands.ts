@@ -10,7 +10,11 @@ import {
 import { toDecimal } from "../../payments/lifecycle/list-payments.ts";
 import { findMerchantOwner, listAccounts } from "../../payments/maintenance/operator-actions.ts";
 import { clearFee, setFee } from "../../payments/merchants/fee-policies.ts";
+import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import { type AddAction, type Context, isDay, RefusedError, UsageError, unwrap, wholeNumber } from "./command.ts";
+
+const RETURNED_HELP =
+  "\nRefused for money that the chain shows as returned, which a restored database may have forgotten.\nReads NETWORKS_FILE for the deployment's name.";
 
 /** Adds the commands for exceptions, fees and the ledger. */
 export function addMoneyCommands(program: Command, addAction: AddAction): void {
@@ -38,12 +42,13 @@ export function addMoneyCommands(program: Command, addAction: AddAction): void {
       ledger
         .command(`${name} <exception>`)
         .description(what)
-        .requiredOption("--note <text>", "the reason, for the ledger"),
+        .requiredOption("--note <text>", "the reason, for the ledger")
+        .addHelpText("after", RETURNED_HELP),
       async (context, [id = ""], { note = "" }) => {
-        const value = unwrap(
-          await bookException(context, { actor: await context.actor(), id: exceptionId(id), as, note }),
-        );
-        return { value };
+        const deps = { ...context, networks: readNetworks(context.networksFile()) };
+        return {
+          value: unwrap(await bookException(deps, { actor: await context.actor(), id: exceptionId(id), as, note })),
+        };
       },
     );
   addAction(
@@ -145,12 +150,13 @@ function addExceptionCommands(program: Command, addAction: AddAction): void {
       .command("assign <exception>")
       .description("assign it to a payment: the merchant is credited, and the payment keeps its state")
       .requiredOption("--payment <payment>", "the payment")
-      .option("--unnamed", "also money that does not name the payment, which a separate signer may refuse to pay out"),
+      .option("--unnamed", "also money that does not name the payment, which a separate signer may refuse to pay out")
+      .addHelpText("after", RETURNED_HELP),
     async (context, [id = ""], { payment: paymentId = "", unnamed }) => {
       const actor = await context.actor();
       const of = { id: exceptionId(id), paymentId, unnamed: unnamed !== undefined };
-      const value = unwrap(await assignException(context, { actor, ...of }));
-      return { value };
+      const deps = { ...context, networks: readNetworks(context.networksFile()) };
+      return { value: unwrap(await assignException(deps, { actor, ...of })) };
     },
   );
   addAction(

@@ -1,7 +1,13 @@
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
+import { returnKey } from "../../chains/natural-key.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, type AuditEntry, insertAuditEntries } from "../../db/queries/audit-entries.ts";
-import { type ExceptionRow, listOpenExceptions, lockException } from "../../db/queries/exceptions.ts";
+import {
+  type ExceptionRow,
+  findMovementPlace,
+  listOpenExceptions,
+  lockException,
+} from "../../db/queries/exceptions.ts";
 import { insertGroups } from "../../db/queries/ledger-groups.ts";
 import { listPaidAssets } from "../../db/queries/payment-terms.ts";
 import { listPayments } from "../../db/queries/payments.ts";
@@ -9,10 +15,12 @@ import { wakeShortPayouts } from "../../db/queries/payout-queue.ts";
 import { insertRefund } from "../../db/queries/refunds.ts";
 import type { PaymentState } from "../../db/states.ts";
 import type { Db } from "../../db/tables.ts";
+import type { Networks } from "../../runtime/networks/read-networks.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { accrue } from "../payouts/accrue.ts";
+import { findSentReason } from "../payouts/sent-before-restore.ts";
 import { chainOf } from "../payouts/sign-payout.ts";
 import { accounts } from "./ledger-accounts.ts";
 
@@ -47,6 +55,8 @@ export type ExceptionView = {
 };
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
+/** The networks give the nonce of a return, which the chain may show. */
+type ChainDeps = Deps & { networks: Pick<Networks, "deployment" | "chains"> };
 /** A closed exception. `amount` is in minor units of `asset`. */
 export type Resolved = { id: number; amount: bigint; asset: string };
 
@@ -101,12 +111,13 @@ const NO_DESTINATION =
 /**
  * Credits the money of an exception to the merchant of the payment that it was meant for, in the asset that was paid and without a
  * fee. It is paid out like any other credit. The payment does not change. Refuses with `payment_not_found` and `invalid_state`, also
- * when the merchant has no destination for the asset, because the payout would wait for one, and when the money does not name
- * the payment: a separate signer does not count it as the merchant's, and would refuse payouts that include it.
+ * when the merchant has no destination for the asset, because the payout would wait for one, when the money may have been returned
+ * before a restore, and when the money does not name the payment: a separate signer does not count it as the merchant's, and would
+ * refuse payouts that include it.
  * @param args.unnamed assigns also money that does not name the payment
  */
 export function assignException(
-  deps: Deps,
+  deps: ChainDeps,
   args: { actor: AuditActor; id: number; paymentId: string; unnamed?: boolean },
 ): Promise<Result<Resolved>> {
   return resolve(deps, { ...args, action: "exception.assigned" }, async (db, exception) => {
@@ -116,6 +127,8 @@ export function assignException(
     const { asset, amount } = exception;
     const paid = await listPaidAssets(db, payment.merchant_id);
     if (!paid.some((one) => one.asset === asset)) return refuse("invalid_state", NO_DESTINATION);
+    const returned = await findReturnedReason(deps, db, exception);
+    if (returned) return refuse("invalid_state", returned);
     await accrue(deps, db, [{ payment, asset, amount }]);
     return done({ account: accounts.payable(payment.merchant_id), note: `for ${payment.id}` });
   });
@@ -145,15 +158,20 @@ export function returnException(deps: Deps, args: { actor: AuditActor; id: numbe
   });
 }
 
-/** Books an exception as the operator's own capital, as money from or to the cold address, or as a loss (or gain). */
+/**
+ * Books an exception as the operator's own capital, as money from or to the cold address, or as a loss (or gain). Refuses with
+ * `invalid_state`, also when the money may have been returned before a restore.
+ */
 export function bookException(
-  deps: Deps,
+  deps: ChainDeps,
   args: { actor: AuditActor; id: number; as: "capital" | "cold" | "losses"; note: string },
 ): Promise<Result<Resolved>> {
   const account = accounts[args.as];
-  return resolve(deps, { ...args, action: "exception.booked" }, async () => done({ account, note: args.note }), {
-    isOutgoing: true,
-  });
+  const work = async (db: Db, exception: ExceptionRow) => {
+    const returned = await findReturnedReason(deps, db, exception);
+    return returned ? refuse("invalid_state", returned) : done({ account, note: args.note });
+  };
+  return resolve(deps, { ...args, action: "exception.booked" }, work, { isOutgoing: true });
 }
 
 /** Books the group that closes an exception. Its unique key is the exception, so an exception is closed only once. */
@@ -185,6 +203,22 @@ async function resolve(
   });
   if (resolved.ok && !deps.db.isTransaction) await wakeCovered(deps.db, resolved.value);
   return resolved;
+}
+
+/**
+ * Returns the reason if the money of an exception may have been returned before a restore of the database. If it were assigned or booked,
+ * it would be paid twice. Its return is adopted when it is returned again: it has the same nonce.
+ */
+async function findReturnedReason(
+  deps: Pick<ChainDeps, "networks">,
+  db: Db,
+  { id, asset, amount }: ExceptionRow,
+): Promise<string | undefined> {
+  if (amount < 0n) return undefined;
+  const movement = await findMovementPlace(db, id);
+  const key = movement && returnKey({ chain: movement.chain, txHash: movement.tx_hash, logIndex: movement.log_index });
+  const reason = await findSentReason(deps, db, { asset, key });
+  return reason && `the money may have been returned, and only \`exceptions return\` sends nothing twice: ${reason}`;
 }
 
 /**

@@ -1,14 +1,12 @@
-import { canonicalAddress } from "../../chains/canonical-ids.ts";
-import { deriveNonce, type KeyParts, refundKey, returnKey } from "../../chains/natural-key.ts";
-import { findUnreadEpoch } from "../../db/epoch.ts";
+import { type KeyParts, refundKey, returnKey } from "../../chains/natural-key.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findMovementPlace, type MovementPlace } from "../../db/queries/exceptions.ts";
 import { insertGroups } from "../../db/queries/ledger-groups.ts";
-import { isNonceUnclaimed } from "../../db/queries/payout-nonces.ts";
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
 import {
   findReportedRefund,
+  moveReturnToWithdrawn,
   moveToWithdrawn,
   type RefundOwner,
   type ReportedRefund,
@@ -18,7 +16,7 @@ import type { Networks } from "../../runtime/networks/read-networks.ts";
 import { returnWithdrawnGroup } from "../accounting/ledger-groups.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { type RefundView, toRefundStatus, toRefundView } from "./refund-views.ts";
-import { chainOf } from "./sign-payout.ts";
+import { findSentReason } from "./sent-before-restore.ts";
 
 /**
  * Withdraws a refund that has not begun: it sends nothing, its amount can be refunded again, and the payouts behind it
@@ -43,13 +41,15 @@ export async function withdrawRefund(
     if (refund.state !== "due" && refund.state !== "held")
       return refuse("invalid_state", `the refund is ${toRefundStatus(refund.state)}`);
     const movement = refund.exception_id === null ? undefined : await findMovementPlace(db, refund.exception_id);
-    const made = await findSentReason(deps, db, { refund, movement });
+    const made = await findSentReason(deps, db, { asset: refund.asset, key: keyOf({ refund, movement }) });
     if (made) return refuse("invalid_state", made);
     // The row is locked, so its state cannot have changed.
     const at = deps.now();
-    await moveToWithdrawn(db, { id: refund.id, at });
-    if (movement && refund.exception_id !== null)
+    if (refund.exception_id !== null) {
+      if (!movement) throw new Error(`the exception of ${refund.id} names no movement`);
+      await moveReturnToWithdrawn(db, { id: refund.id, from: refund.state, at });
       await insertGroups(db, [returnWithdrawnGroup({ ...refund, exceptionId: refund.exception_id }, movement)], at);
+    } else await moveToWithdrawn(db, { id: refund.id, at });
     // The refund may be the only obstacle of its queue. (A trigger wakes the settlements behind it.)
     await wakeRefunds(db, { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset });
     const entry = { actor: args.actor, action: "refund.withdrawn", subject: refund.id, at };
@@ -61,23 +61,6 @@ export async function withdrawRefund(
 
 /** A refund, with the movement that it returns when it is the refund of an exception. */
 type Withdrawn = { refund: ReportedRefund; movement: MovementPlace | undefined };
-
-/** Returns the reason if the refund may have been sent before a restore of the database; undefined otherwise. */
-async function findSentReason(
-  { networks }: { networks: Pick<Networks, "deployment" | "chains"> },
-  db: Db,
-  withdrawn: Withdrawn,
-): Promise<string | undefined> {
-  const chain = chainOf(withdrawn.refund.asset);
-  if (await findUnreadEpoch(db, chain)) return "the chain is being reread after a restore: try again later";
-  const key = keyOf(withdrawn);
-  if (!key) return undefined;
-  const nonce = deriveNonce(networks.deployment, key);
-  const network = networks.chains.find((one) => one.chain === chain);
-  // Without the chain's entry the treasury is unknown, and every movement with the nonce counts.
-  const payer = network && canonicalAddress(chain, network.treasury.address);
-  return (await isNonceUnclaimed(db, { chain, payer, nonce })) ? "the chain shows that the refund was sent" : undefined;
-}
 
 /** Returns the natural key of a refund; undefined when it names neither a movement nor a payment. */
 function keyOf({ refund, movement }: Withdrawn): KeyParts | undefined {

@@ -299,6 +299,18 @@ export const bookingMutations: readonly MutationGroup[] = [
         replace: "if (false)",
       },
       {
+        name: "after a restore, money is assigned although the chain shows that it was returned",
+        find: '    if (returned) return refuse("invalid_state", returned);\n',
+        replace: "",
+        tests: ["test/integration/payments/accounting/restored-returns.test.ts"],
+      },
+      {
+        name: "after a restore, money is booked as the operator's although the chain shows that it was returned",
+        find: 'return returned ? refuse("invalid_state", returned) : done(',
+        replace: "return done(",
+        tests: ["test/integration/payments/accounting/restored-returns.test.ts"],
+      },
+      {
         name: "an exception is given to a test payment",
         find: 'payment?.mode !== "live"',
         replace: "!payment",

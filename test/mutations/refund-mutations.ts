@@ -71,6 +71,12 @@ export const refundMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/payouts/cross-asset-payments.test.ts"],
       },
       {
+        name: "the api's login withdraws the return of an exception, whose money no account of the ledger has then",
+        find: "where id = of_refund and payment_id is not null and",
+        replace: "where id = of_refund and",
+        tests: ["test/integration/payments/payouts/withdrawn-returns.test.ts"],
+      },
+      {
         name: "a refund adds to the merchant's balance",
         find: "check (owed_amount > 0)",
         replace: "",
@@ -197,13 +203,13 @@ export const refundMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "the money of a withdrawn return stays in transit",
-        find: "if (movement && refund.exception_id !== null)",
-        replace: "if (false && movement && refund.exception_id !== null)",
+        find: "      await insertGroups(db, [returnWithdrawnGroup({ ...refund, exceptionId: refund.exception_id }, movement)], at);\n",
+        replace: "",
       },
       {
         name: "a return that the chain shows as sent is withdrawn",
-        find: "if (!key) return undefined;",
-        replace: "if (!key || withdrawn.movement) return undefined;",
+        find: "    if (made) return refuse",
+        replace: "    if (made && !movement) return refuse",
       },
       {
         name: "a merchant's key withdraws a return",

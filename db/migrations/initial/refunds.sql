@@ -71,12 +71,13 @@ create table settlement_deduction (
 );
 create index settlement_deduction_payment on settlement_deduction (payment_id);
 
--- Withdraws a refund that has not begun. The api calls it, because it may not write the states of refunds: one that it marked as
--- paid would be reported to the merchant and never sent.
+-- Withdraws a refund of a payment that has not begun. The api calls it, because it may not write the states of refunds: one that it
+-- marked as paid would be reported to the merchant and never sent. It withdraws no return of an exception, whose money must be booked
+-- as an exception again.
 create function withdraw_refund(of_refund text, withdrawn_at timestamptz) returns void language sql
   security definer set search_path = pg_catalog, public, pg_temp as $$
     with former as (
-      select id, state from refund where id = of_refund and state in ('due', 'held') for update
+      select id, state from refund where id = of_refund and payment_id is not null and state in ('due', 'held') for update
     ), withdrawn as (
       update refund r set state = 'withdrawn', updated_at = withdrawn_at, due_at = null from former f where r.id = f.id
     )

@@ -14,7 +14,7 @@ import {
 } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { adminIn } from "../../../support/admin.ts";
-import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { fundBuyer, networksFileFor, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
@@ -257,7 +257,8 @@ test("a restored database adopts a refund that the backup lacks and does not sen
 });
 
 test("an operator lists, assigns, returns and books exceptions by command, and each action is recorded", async () => {
-  const admin = adminIn({ DATABASE_URL: fixture.databaseUrl, OPERATOR: "night watch" });
+  const environment = { DATABASE_URL: fixture.databaseUrl, NETWORKS_FILE: await networksFileFor(chain) };
+  const admin = adminIn({ ...environment, OPERATOR: "night watch" });
   const ids = [];
   for (let round = 0; round < 3; round += 1) {
     await sendUnknown(11n);

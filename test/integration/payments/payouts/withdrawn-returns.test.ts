@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { moveRows } from "../../../../db/moves.ts";
+import { openDb } from "../../../../db/open.ts";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import {
@@ -11,6 +12,8 @@ import {
   returnException,
 } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
+import { addCleanup } from "../../../support/cleanups.ts";
+import { roleUrl } from "../../../support/database-roles.ts";
 import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { plantRefundState } from "../../../support/plant-state.ts";
@@ -116,6 +119,16 @@ test("the money of withdrawn returns is assigned to its payment or booked as a l
   unwrap(await bookException(fixture.deps, { actor: testActor, id, as: "losses", note: "sent by hand" }));
   expect(await booked("losses")).toBe(-AMOUNT);
   expect(await list()).toEqual([]);
+  await expectEven();
+});
+
+test("the api's login does not withdraw a return, whose money would be in no account of the ledger", async () => {
+  const refundId = await bookReturn((await sendUnknown()).exception);
+  const asApi = openDb(await roleUrl(fixture.databaseUrl, "api"), { max: 1, applicationName: "thief" });
+  addCleanup(() => asApi.destroy());
+  await sql`select withdraw_refund(${refundId}, now())`.execute(asApi);
+  expect(await stateOf(refundId)).toBe("due");
+  unwrap(await withdraw(refundId));
   await expectEven();
 });
 
