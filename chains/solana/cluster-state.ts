@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { type AccountInfo, type Connection, PublicKey } from "@solana/web3.js";
 import { z } from "zod";
 import { chunk } from "../../runtime/chunk.ts";
@@ -155,20 +154,14 @@ export function readFinal(chain: SolanaChain): Promise<FinalizedState> {
   return chain.rpc.ask("getEpochInfo", (_connection, call) => askState(call, "finalized"));
 }
 
-/**
- * Returns the newest final slot and block height of each endpoint. Leaves out endpoints that do not answer, or not within
- * `withinMs` milliseconds. Never throws.
- */
-export async function readFinalFromEach(
-  chain: SolanaChain,
-  withinMs?: number,
-): Promise<({ by: string } & FinalizedState)[]> {
-  const answers: ({ by: string } & FinalizedState)[] = [];
-  const all = chain.rpc.queryAvailable("getEpochInfo", async (_connection, call, by) => {
-    answers.push({ by, ...(await askState(call, "finalized")) });
-  });
-  await (withinMs === undefined ? all : Promise.race([all, delay(withinMs, undefined, { ref: false })]));
-  return [...answers];
+/** The newest final slot and block height of an endpoint. */
+export type ReportedState = { by: string } & FinalizedState;
+
+/** Asks each endpoint for its newest final slot and block height, and ends when all have answered or failed. Never throws. */
+export async function askFinalOfEach(chain: SolanaChain, onAnswer: (answer: ReportedState) => void): Promise<void> {
+  await chain.rpc.queryAvailable("getEpochInfo", async (_connection, call, by) =>
+    onAnswer({ by, ...(await askState(call, "finalized")) }),
+  );
 }
 
 /**

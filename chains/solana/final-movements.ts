@@ -1,5 +1,6 @@
 import type { VersionedTransactionResponse } from "@solana/web3.js";
 import { readAgreementThreshold } from "../endpoint-agreement.ts";
+import { ChainError } from "../errors.ts";
 import type { FinalReading, FinalTransaction } from "../final-transaction.ts";
 import type { TokenMovement } from "../token-movement.ts";
 import { isSignature } from "./ed25519-keys.ts";
@@ -13,7 +14,7 @@ import {
   listSignatures,
   readTransactionFromEach,
 } from "./transaction-history.ts";
-import { readMovements } from "./treasury-movements.ts";
+import { isUnexplained, readMovements } from "./treasury-movements.ts";
 
 /** Transactions that are read at the same time. */
 const CONCURRENCY = 8;
@@ -138,7 +139,11 @@ function listMovements(chain: SolanaChain, hash: string, shown: VersionedTransac
   return [...chain.tokens.values()].flatMap((token) => listTokenMovements(chain, { hash, token }, shown));
 }
 
-/** Returns the movements of one token into and out of the treasury. */
+/**
+ * Returns the movements of one token into and out of the treasury. Throws ChainError `rpc_answer` for an answer without inner
+ * instructions that shows a change which no instruction explains: it cannot say who moved what, and other endpoints give the movement
+ * another position.
+ */
 export function listTokenMovements(
   chain: SolanaChain,
   { hash, token }: { hash: string; token: SolanaToken },
@@ -146,7 +151,10 @@ export function listTokenMovements(
 ): TokenMovement[] {
   const treasury = { owner: chain.treasury, accounts: new Map([[token.treasuryAccount, token.token]]) };
   const { slot, blockTime } = shown;
-  return readMovements(shown, treasury).map(({ mint, memo, index, ...movement }) => ({
+  const found = readMovements(shown, treasury);
+  if (!shown.meta?.innerInstructions && found.some(({ index }) => isUnexplained(index)))
+    throw new ChainError("rpc_answer", { detail: `transaction ${hash} has no inner instructions` });
+  return found.map(({ mint, memo, index, ...movement }) => ({
     ...movement,
     blockId: String(slot),
     blockNumber: slot,

@@ -80,13 +80,24 @@ export function createNonceInstructions(
   ];
 }
 
+/** Twice the rent of a byte, lamports. A lane pays what an endpoint reports, so one that reports too much could empty it. */
+const MOST_RENT_OF_BYTE = 2n * 6_960n;
+/** The bytes of an account that count besides its data. */
+const ACCOUNT_BYTES = 128n;
+
+/** Returns the most that the rent-exempt minimum of an account with that many bytes may be, in lamports. */
+export function mostRent(bytes: number = NONCE_ACCOUNT_LENGTH): bigint {
+  return (ACCOUNT_BYTES + BigInt(bytes)) * MOST_RENT_OF_BYTE;
+}
+
 /** Returns the rent-exempt minimum of an account with that many bytes, in lamports. Throws ChainError. */
 export async function readRent(chain: SolanaChain, bytes: number = NONCE_ACCOUNT_LENGTH): Promise<bigint> {
   const method = "getMinimumBalanceForRentExemption";
   const rent = await chain.rpc.ask(method, async (connection) => {
     const found = await connection.getMinimumBalanceForRentExemption(bytes);
     // web3.js returns 0 if the endpoint returns an error.
-    if (found === 0) throw new ChainError("rpc_answer", { detail: `${chain.chain} ${method}` });
+    if (found === 0 || BigInt(found) > mostRent(bytes))
+      throw new ChainError("rpc_answer", { detail: `${chain.chain} ${method} ${found}` });
     return found;
   });
   return BigInt(rent);

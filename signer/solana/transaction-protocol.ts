@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { mostRent } from "../../chains/solana/nonce-accounts.ts";
 import { assetPattern } from "../../runtime/caip-patterns.ts";
 import { refusalReasons } from "../refusals.ts";
 
@@ -29,7 +30,8 @@ export const payoutTransactionRequest = z.strictObject({
   nonceAccount: address,
   /** The value of the durable nonce. */
   nonce: address,
-  markerRent: lamports,
+  /** At most about what a marker needs, because the lane that pays the fee pays it. */
+  markerRent: lamports.refine((value) => value <= mostRent()),
   budget: z.strictObject({ units: z.number().int().min(1).max(1_400_000), unitPrice: u64 }),
   payouts: z
     .array(

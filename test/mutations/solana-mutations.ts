@@ -524,6 +524,18 @@ export const solanaMutations: readonly MutationGroup[] = [
         tests: ["test/unit/transfers/solana/final-states.test.ts"],
       },
       {
+        name: "a pass waits for the final slot of an endpoint that hangs",
+        find: "Promise.race([heard, delay(PASS_WAIT_MS, undefined, { ref: false })])",
+        replace: "heard",
+        tests: ["test/unit/transfers/solana/final-states.test.ts"],
+      },
+      {
+        name: "an endpoint that always answers after a second is never heard, and a final slot that stands still stops payments",
+        find: "const answers: LastAnswers = lastAnswers.get(chain.rpc) ?? new Map();",
+        replace: "const answers: LastAnswers = new Map();",
+        tests: ["test/unit/transfers/solana/final-states.test.ts"],
+      },
+      {
         name: "the final slot of the only endpoint that answers is not counted",
         find: "if (second === undefined) {\n    countAlone(deps, chain, reported);",
         replace: "if (second === undefined) {",
@@ -687,12 +699,6 @@ export const solanaMutations: readonly MutationGroup[] = [
         tests: ["test/unit/chains/solana/cluster-state.test.ts"],
       },
       {
-        name: "a pass waits for the final slot of an endpoint that hangs",
-        find: "Promise.race([all, delay(withinMs, undefined, { ref: false })])",
-        replace: "all",
-        tests: ["test/unit/chains/solana/cluster-state.test.ts"],
-      },
-      {
         name: "an address to which a stranger has sent lamports counts as an account",
         find: "account !== undefined && account.data.length > 0 ? account : undefined",
         replace: "account",
@@ -837,6 +843,48 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/solana/final-movements.ts",
+    tests: ["test/integration/transfers/solana/read-entry.test.ts"],
+    mutations: [
+      {
+        name: "nodes without inner instructions make a deposit through a program one without a payer",
+        find: "if (!shown.meta?.innerInstructions && found",
+        replace: "if (false && found",
+        tests: [
+          "test/integration/transfers/solana/read-entry.test.ts",
+          "test/integration/signer/deposits-by-programs-solana.test.ts",
+        ],
+      },
+      {
+        name: "nodes without inner instructions show no transaction",
+        find: " && found.some(({ index }) => isUnexplained(index)))",
+        replace: ")",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/nonce-accounts.ts",
+    tests: ["test/integration/chains/solana/solana-rpc.test.ts"],
+    mutations: [
+      {
+        name: "a lane pays the rent that one endpoint invents",
+        find: "if (found === 0 || BigInt(found) > mostRent(bytes))",
+        replace: "if (found === 0)",
+      },
+    ],
+  },
+  {
+    file: "signer/solana/transaction-protocol.ts",
+    tests: ["test/unit/signer/solana/transaction-protocol.test.ts"],
+    mutations: [
+      {
+        name: "a thief of a worker locks a lane's lamports in a marker",
+        find: ".refine((value) => value <= mostRent())",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/read-entry.ts",
     tests: ["test/integration/transfers/solana/read-entry.test.ts"],
     mutations: [
@@ -844,16 +892,6 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "one endpoint hides a movement of the treasury",
         find: "return network.rpc.length >= REQUIRED_ENDPOINTS && !isExplained(reading);",
         replace: "return network.rpc.length < 0 && !isExplained(reading);",
-      },
-      {
-        name: "nodes without inner instructions make a deposit through a program one without a payer",
-        find: "if (!transaction.meta?.innerInstructions && seen",
-        replace: "if (false && seen",
-      },
-      {
-        name: "nodes without inner instructions show no transaction",
-        find: " && seen.some(({ logIndex }) => isUnexplained(logIndex)))",
-        replace: ")",
       },
       {
         name: "dust costs a call of each endpoint",

@@ -1,4 +1,11 @@
-import { type FinalizedState, readFinal, readFinalFromEach, readSlotTime } from "../../chains/solana/cluster-state.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  askFinalOfEach,
+  type FinalizedState,
+  type ReportedState,
+  readFinal,
+  readSlotTime,
+} from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { decideFinalHeight } from "../decide-final-height.ts";
 import { endLostWait, hasWaitedLongEnough, type Waits } from "../endpoint-waits.ts";
@@ -6,24 +13,43 @@ import type { TransferDeps } from "../transfer-deps.ts";
 
 /** How long a pass waits for the endpoints, milliseconds. */
 const PASS_WAIT_MS = 1_000;
+/** How long an endpoint's answer counts for the passes that it did not answer in time, milliseconds. */
+const ANSWER_KEPT_MS = 5_000;
 /** Waits for a second endpoint that has reached a final slot. A pass leaves out endpoints that a longer read hears, so each has its own. */
 const [passWaits, readWaits]: [Waits, Waits] = [new WeakMap(), new WeakMap()];
 
 type Deps = Pick<TransferDeps, "metrics" | "log" | "now">;
-type Reported = Awaited<ReturnType<typeof readFinalFromEach>>;
+type Reported = readonly ReportedState[];
+/** The last answer of each endpoint to a pass, and when it came. */
+type LastAnswers = Map<string, ReportedState & { at: number }>;
+const lastAnswers = new WeakMap<SolanaChain["rpc"], LastAnswers>();
 
 /**
  * Returns the newest final slot and block height that count, as on EVM (`decideFinalHeight`): an endpoint can follow the head while its
  * final slot stands still. Leaves out endpoints that do not answer, and waits for them as long as a call may take. Throws ChainError.
  */
 export async function readFinalState(deps: Deps, chain: SolanaChain): Promise<FinalizedState> {
-  return decide(deps, chain, { reported: isOnly(chain) ? [] : await readFinalFromEach(chain), waits: readWaits });
+  const reported: ReportedState[] = [];
+  if (!isOnly(chain)) await askFinalOfEach(chain, (answer) => reported.push(answer));
+  return decide(deps, chain, { reported, waits: readWaits });
 }
 
-/** Like `readFinalState`, for a pass: leaves out endpoints that do not answer within a second. */
+/**
+ * Like `readFinalState`, for a pass: waits a second for the endpoints. An answer that comes later counts for the next passes, so that
+ * an endpoint that is always late is heard as well.
+ */
 export async function findFinalState(deps: Deps, chain: SolanaChain): Promise<FinalizedState> {
-  const reported = isOnly(chain) ? [] : await readFinalFromEach(chain, PASS_WAIT_MS);
+  const reported = isOnly(chain) ? [] : await hearEach(deps, chain);
   return decide(deps, chain, { reported, waits: passWaits });
+}
+
+async function hearEach({ now }: Pick<Deps, "now">, chain: SolanaChain): Promise<Reported> {
+  const answers: LastAnswers = lastAnswers.get(chain.rpc) ?? new Map();
+  lastAnswers.set(chain.rpc, answers);
+  const heard = askFinalOfEach(chain, (answer) => answers.set(answer.by, { ...answer, at: now().getTime() }));
+  await Promise.race([heard, delay(PASS_WAIT_MS, undefined, { ref: false })]);
+  const since = now().getTime() - ANSWER_KEPT_MS;
+  return [...answers.values()].filter(({ at }) => at >= since);
 }
 
 const isOnly = (chain: SolanaChain) => chain.network.rpc.length < 2;

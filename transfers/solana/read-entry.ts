@@ -1,5 +1,4 @@
 import type { VersionedTransactionResponse } from "@solana/web3.js";
-import { ChainError } from "../../chains/errors.ts";
 import { listTokenMovements } from "../../chains/solana/final-movements.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import { readTransaction, readTransactionFromNext } from "../../chains/solana/transaction-history.ts";
@@ -46,13 +45,10 @@ export function needsComparison({ network }: SolanaChain, reading: Found): boole
 export const isExplained = ({ seen }: Found): boolean =>
   seen.length > 0 && !seen.some(({ logIndex }) => isUnexplained(logIndex));
 
-/** Returns the function that reads an answer. It throws ChainError for one whose inner instructions would explain a change and lack. */
+/** Returns the function that reads an answer. It throws ChainError like `listTokenMovements`. */
 function toReading({ chain, token }: Account, signature: string) {
   return (transaction: VersionedTransactionResponse, by: string): Reading => {
     const seen = listTokenMovements(chain, { hash: signature, token }, transaction);
-    // A node without inner instructions cannot say who moved what, and other ones give the movement another position.
-    if (!transaction.meta?.innerInstructions && seen.some(({ logIndex }) => isUnexplained(logIndex)))
-      throw new ChainError("rpc_answer", { detail: `transaction ${signature} has no inner instructions` });
     return { by, seen, forgotten: readForgottenTransaction(chain, { signature, slot: transaction.slot }, transaction) };
   };
 }

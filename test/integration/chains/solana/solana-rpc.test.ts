@@ -9,6 +9,7 @@ import { listSignatures } from "../../../../chains/solana/transaction-history.ts
 import { describeSolana } from "../../../../local/solana-entry.ts";
 import { createMetrics } from "../../../../runtime/metrics.ts";
 import { parseNetworks, type SolanaNetwork } from "../../../../runtime/networks/read-networks.ts";
+import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { listen } from "../../../support/listen.ts";
 import { makeSolanaKeys, startTestSolana } from "../../../support/test-solana.ts";
@@ -64,4 +65,10 @@ test("an endpoint's error is not read as a rent of zero", async () => {
   // The other endpoint knows the rent.
   expect(await readRent(openChain())).toBe(1_447_680n);
   first.fail(undefined);
+});
+
+test("a rent that no account needs is not paid: the next endpoint is asked", async () => {
+  const liar = await startAlteringProxy({ target: solana.url });
+  liar.alter((method, _params, result) => (method === "getMinimumBalanceForRentExemption" ? 9_900_000_000 : result));
+  expect(await readRent(openChain([liar.url, solana.url]))).toBe(1_447_680n);
 });

@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, test, vi } from "vitest";
 import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
 import { findFinalState, readFinalState } from "../../../../transfers/solana/final-states.ts";
 
@@ -50,7 +51,7 @@ test.each([
 });
 
 /** Opens a cluster whose endpoints report these final slots, which grow with each pass. Counts the passes in which one decides alone. */
-function openPasses(finals: Record<string, number>) {
+function openPasses(finals: Record<string, number>, lateBy: Record<string, number> = {}) {
   let [now, alone] = [0, 0];
   const count = () => {
     alone += 1;
@@ -58,8 +59,13 @@ function openPasses(finals: Record<string, number>) {
   const singleEndpointConfirmations = { inc: count };
   const log = { warn: () => undefined };
   const deps = { metrics: { singleEndpointConfirmations }, log, now: () => new Date(now) } as never;
-  const call = (by: string) => async (method: string) =>
-    method === "getBlockTime" ? 1 : { absoluteSlot: finals[by], blockHeight: finals[by] };
+  const call = (by: string) => async (method: string) => {
+    if (method === "getBlockTime") return 1;
+    const state = { absoluteSlot: finals[by], blockHeight: finals[by] };
+    const late = lateBy[by];
+    if (late !== undefined) await delay(late, undefined, { ref: false });
+    return state;
+  };
   type Question = (...args: unknown[]) => Promise<unknown>;
   const queryAvailable = async (_method: string, question: Question) =>
     Promise.all(Object.keys(finals).map(async (by) => ({ by, answer: await question({}, call(by), by) })));
@@ -69,9 +75,9 @@ function openPasses(finals: Record<string, number>) {
   return {
     countAlone: () => alone,
     /** Returns the final slot of the next pass. */
-    async pass(): Promise<number> {
-      now += 2_000;
-      for (const by of Object.keys(finals)) finals[by] = (finals[by] ?? 0) + 5;
+    async pass({ stuck, later = 2_000 }: { stuck?: string; later?: number } = {}): Promise<number> {
+      now += later;
+      for (const by of Object.keys(finals)) if (by !== stuck) finals[by] = (finals[by] ?? 0) + 5;
       return (await findFinalState(deps, chain)).slot;
     },
   };
@@ -94,4 +100,25 @@ test("the final slot of the only endpoint of two that answers is counted as one 
   const { countAlone, pass } = openPasses(finals);
   expect(await pass()).toBe(finals.first);
   expect(countAlone()).toBe(1);
+});
+
+test("an endpoint that always answers late is heard in the next passes, so that a final slot goes on that stands still at the other one", async () => {
+  const finals = { first: 1_000, second: 1_000 };
+  const { pass } = openPasses(finals, { second: 1_200 });
+  const slots: number[] = [];
+  await vi.waitFor(
+    async () => {
+      slots.push(await pass({ stuck: "first", later: 4_500 }));
+      expect(slots.at(-1)).toBeGreaterThan(1_000);
+    },
+    { timeout: 80_000, interval: 1 },
+  );
+});
+
+test("a pass goes on without an endpoint that hangs", async () => {
+  const finals = { first: 1_000, second: 1_000 };
+  const { pass } = openPasses(finals, { second: 60_000 });
+  const began = Date.now();
+  expect(await pass()).toBe(finals.first);
+  expect(Date.now() - began).toBeLessThan(30_000);
 });
