@@ -3,11 +3,17 @@ import type { Db } from "./tables.ts";
 
 /** The longest interval between two increments of the epoch's count, over all processes, milliseconds. */
 const COUNT_EVERY_MS = 900;
+/** A chain that gets its cursor this long after a step back was not watched in the lost commits, days. */
+const SEARCHED_DAYS = 7;
+/** How far a chain's clock may be behind the database's, hours. */
+const SKEW_HOURS = 1;
 
 /** The row of the database's epoch. `live` is the server's identity now, which should equal the stored `identity`. */
 export type EpochRow = { id: string; count: number; identity: string; live: string };
 
 const columns = sql`id, count, identity, database_identity(tableoid) as live`;
+
+const isSearched = sql<boolean>`began_at > clock_timestamp() - make_interval(days => ${SEARCHED_DAYS})`;
 
 /** Returns the database's current epoch. */
 export async function readEpoch(db: Db): Promise<EpochRow> {
@@ -25,23 +31,42 @@ export async function incrementEpochCount(db: Db): Promise<EpochRow> {
   return theOnly(rows);
 }
 
-/** Increments the count unless another process has incremented it within `COUNT_EVERY_MS`. */
-export async function countUnlessRecent(db: Db): Promise<void> {
-  await sql`
+/**
+ * Increments the count and returns it, unless another process has incremented it within `COUNT_EVERY_MS`. Call this only in the
+ * current epoch: the last count before a restore says since when commits are lost.
+ */
+export async function countUnlessRecent(db: Db): Promise<number | undefined> {
+  const { rows } = await sql<{ count: string }>`
     update database_epoch set count = count + 1, counted_at = clock_timestamp()
-    where counted_at <= clock_timestamp() - make_interval(secs => ${COUNT_EVERY_MS / 1_000})`.execute(db);
+    where counted_at <= clock_timestamp() - make_interval(secs => ${COUNT_EVERY_MS / 1_000}) returning count`.execute(
+    db,
+  );
+  return rows[0] && Number(rows[0].count);
 }
 
 /**
- * Begins a new epoch after the one with the given id and continues its count. Returns false when another process has
- * begun one already.
+ * Begins a new epoch after the one with the given id and continues its count. Commits are lost since its last count, or
+ * since an earlier step back after which chains are still searched. Returns false when another process has begun one already.
  */
 export async function beginEpoch(db: Db, after: { id: string; count: number }): Promise<boolean> {
   const result = await sql`
     update database_epoch set id = gen_random_uuid()::text, count = greatest(count, ${after.count}::bigint) + 1,
-      counted_at = clock_timestamp(), began_at = clock_timestamp(), identity = database_identity(tableoid)
+      counted_at = clock_timestamp(), began_at = clock_timestamp(), identity = database_identity(tableoid),
+      lost_since = case when ${isSearched} then lost_since else counted_at end
     where id = ${after.id}`.execute(db);
   return result.numAffectedRows === 1n;
+}
+
+/**
+ * Returns the time after which a chain or an account without a cursor must be read: the database may have lost the cursor,
+ * and all that was read. Returns undefined in the first epoch, and a week after the last step back.
+ */
+export async function findLostSince(db: Db): Promise<Date | undefined> {
+  const { rows } = await sql<{ since: Date }>`
+    select lost_since - make_interval(hours => ${SKEW_HOURS}) as since from database_epoch where ${isSearched}`.execute(
+    db,
+  );
+  return rows[0]?.since;
 }
 
 /**

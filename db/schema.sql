@@ -279,6 +279,7 @@ create table database_epoch (
   counted_at timestamp with time zone not null,
   identity text not null,
   began_at timestamp with time zone,
+  lost_since timestamp with time zone,
   CHECK (singleton),
   PRIMARY KEY (singleton)
 );

@@ -17,7 +17,7 @@ export type EpochStore = {
 export type Epoch = {
   /** Compares the database with the highest count seen before, and returns the id of the current epoch. */
   check(): Promise<string>;
-  /** Raises the count and compares. Called once a second. */
+  /** Compares and raises the count. Called once a second. */
   tick(): Promise<void>;
   /**
    * Raises the count in a database transaction that stores signed bytes, as its last statement. The result is `ok` when
@@ -55,8 +55,10 @@ export function openEpoch({ db, memory, log }: { db: Pool; memory: EpochStore; l
   return {
     check,
     async tick() {
-      await countUnlessRecent(db);
+      // Before the count: a restored database's last one says since when commits are lost.
       await check();
+      const count = await countUnlessRecent(db);
+      if (count !== undefined) await raiseHighest(count);
     },
     async pass(tx, ...epochs) {
       const floor = highest;

@@ -10,6 +10,8 @@ import type { TransferDeps } from "./transfer-deps.ts";
  */
 export async function startTransfers(deps: TransferDeps, chainId: string): Promise<void> {
   await checkUnfinished(deps);
+  // A chain without a cursor is read from another block when the database has lost commits.
+  await deps.epoch.check();
   const chain = getChain(deps.chains, chainId);
   initializeCounters(deps, chain);
   await getTransferDriver(chain).start(deps);

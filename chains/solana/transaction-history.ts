@@ -1,4 +1,4 @@
-import { type Connection, PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
+import type { Connection, VersionedTransactionResponse } from "@solana/web3.js";
 import { z } from "zod";
 import { ChainError } from "../errors.ts";
 import type { Call } from "../json-rpc.ts";
@@ -130,15 +130,19 @@ export async function askSignatures(call: Call, args: PageArgs): Promise<ListedT
   return page.map(({ signature, slot, err, memo }) => ({ signature, slot, failed: err !== null, memo: memo ?? "" }));
 }
 
-/** Returns the newest final transaction that names an account, or undefined if there is none. */
+/** Returns the newest final transaction that names an account, up to a slot, or undefined if there is none. */
 export async function findNewestSignature(
   chain: SolanaChain,
   account: string,
+  upTo = Number.POSITIVE_INFINITY,
 ): Promise<{ signature: string; slot: number } | undefined> {
-  const [newest] = await chain.rpc.ask("getSignaturesForAddress", (connection) =>
-    connection.getSignaturesForAddress(new PublicKey(account), { limit: 1 }, "finalized"),
-  );
-  return newest && { signature: newest.signature, slot: newest.slot };
+  const limit = upTo === Number.POSITIVE_INFINITY ? 1 : PAGE;
+  for (let before: string | undefined; ; ) {
+    const page = await listSignatures(chain, { account, before, limit });
+    const newest = page.find(({ slot }) => slot <= upTo);
+    if (newest || page.length === 0) return newest && { signature: newest.signature, slot: newest.slot };
+    before = page.at(-1)?.signature;
+  }
 }
 
 /** A transaction, and how deep it has to be. */

@@ -5,14 +5,13 @@ export type AccountCursor = Selectable<Tables["account_cursor"]>;
 /** A lease on an account's history. Writes of an owner without the lease match no row. */
 export type HeldAccount = { chain: string; account: string; owner: string };
 
-/** Starts reading an account's history after the `newest` signature. Keeps the cursor of an account that has one. */
+/** Where the reading of an account's history starts: after its `newest` transaction, which is of slot `upTo` or before. */
+export type HistoryStart = { newest: { signature: string; slot: number } | undefined; upTo?: number };
+
+/** Starts reading an account's history. Keeps the cursor of an account that has one. */
 export async function ensureAccountCursor(
   db: Db,
-  {
-    chain,
-    account,
-    newest,
-  }: { chain: string; account: string; newest: { signature: string; slot: number } | undefined },
+  { chain, account, newest, upTo }: HistoryStart & { chain: string; account: string },
 ): Promise<void> {
   await db
     .insertInto("account_cursor")
@@ -23,7 +22,7 @@ export async function ensureAccountCursor(
       slot: newest?.slot ?? null,
       until_signature: null,
       listed_at: null,
-      listed_slot: null,
+      listed_slot: upTo ?? null,
       listing: null,
       relist_slot: null,
       relist_before: null,

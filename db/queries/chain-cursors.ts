@@ -35,8 +35,8 @@ export async function ensureCursor(
     reached_head_at: null,
     owner: null,
     lease_until: null,
-    // A chain that was never watched has nothing that a restore could have lost.
-    epoch: sql<string>`(select id from database_epoch)`,
+    // In the first epoch, no restore can have lost what was read. In others, the chain counts as unread.
+    epoch: sql<string | null>`(select id from database_epoch where began_at is null)`,
   };
   const inserted = await db
     .insertInto("chain_cursor")

@@ -110,5 +110,7 @@ export type ChainTables = {
     identity: string;
     /** When the restore was found; null in the first epoch. */
     began_at: Date | null;
+    /** The database may lack commits after this time; null in the first epoch. */
+    lost_since: Date | null;
   };
 };

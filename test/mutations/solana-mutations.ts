@@ -6,6 +6,7 @@ const raisedFees = ["test/integration/transfers/solana/raise-fees.test.ts"];
 const lostSlots = ["test/integration/transfers/solana/lost-slots.test.ts"];
 const waits = ["test/unit/transfers/solana/second-endpoint.test.ts"];
 const stuckFinal = ["test/integration/transfers/solana/final-states.test.ts"];
+const startCluster = ["test/integration/transfers/solana/start-cluster.test.ts"];
 const closings = ["test/integration/signer/marker-closings-solana.test.ts"];
 
 /** Mutations of transfers on Solana, and of the comparison of a signed transaction with the requested one. */
@@ -808,9 +809,37 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/queries/account-cursors.ts",
+    tests: startCluster,
+    mutations: [
+      {
+        name: "a token account counts as read although no endpoint's history goes back to the restored moment",
+        find: "listed_slot: upTo ?? null,",
+        replace: "listed_slot: null,",
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/start-cluster.ts",
+    tests: startCluster,
+    mutations: [
+      {
+        name: "a restored database reads the whole history of a token account that it does not know",
+        find: "{ newest: await findNewestSignature(chain, account, upTo), upTo }",
+        replace: "{ newest: undefined, upTo }",
+      },
+    ],
+  },
+  {
     file: "chains/solana/transaction-history.ts",
     tests: ["test/integration/transfers/solana/short-history.test.ts"],
     mutations: [
+      {
+        name: "a token account that a restored database does not know is read from its newest transaction",
+        find: "page.find(({ slot }) => slot <= upTo)",
+        replace: "page[0]",
+        tests: startCluster,
+      },
       {
         name: "an endpoint lists a signature that cannot be stored",
         find: "z.string().refine(isSignature)",

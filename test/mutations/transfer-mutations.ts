@@ -1,6 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
 import type { MutationGroup } from "./mutation.ts";
 
+const startChain = ["test/integration/transfers/evm/start-chain.test.ts"];
+
 /** Mutations of relaying, watching and confirming on EVM. */
 export const transferMutations: readonly MutationGroup[] = [
   {
@@ -900,6 +902,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/evm/stale-announcement.test.ts"],
     mutations: [
       {
+        name: "a chain that a restored database does not know is read from near its head",
+        find: "since ? await findHeight(readTime, { newest, at: since }) : newest",
+        replace: "newest",
+        tests: startChain,
+      },
+      {
         name: "an announced block is used with the logs of another endpoint",
         find: "rpc === head.newest?.rpc ? head.newest.block : undefined",
         replace: "head.newest?.block",
@@ -1266,6 +1274,54 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "a decreased commit count is not treated as lost commits",
         find: 'row.count < floor ? "count" : undefined',
         replace: "undefined",
+      },
+      {
+        name: "the last count of a restored database is overwritten before it is compared",
+        find: "await check();\n      const count = await countUnlessRecent(db);",
+        replace: "const count = await countUnlessRecent(db);\n      await check();",
+      },
+    ],
+  },
+  {
+    file: "db/epoch.ts",
+    tests: startChain,
+    mutations: [
+      {
+        name: "a second restore within a week hides since when the first one lost commits",
+        find: "case when ${isSearched} then lost_since else counted_at end",
+        replace: "counted_at",
+      },
+      {
+        name: "a chain that is added long after a restore is read from the restored moment",
+        find: "from database_epoch where ${isSearched}",
+        replace: "from database_epoch where began_at is not null",
+      },
+      {
+        name: "a chain whose clock is behind is read from a block after the restored moment",
+        find: "lost_since - make_interval(hours => ${SKEW_HOURS})",
+        replace: "lost_since",
+      },
+    ],
+  },
+  {
+    file: "chains/find-height.ts",
+    tests: ["test/unit/chains/find-height.test.ts"],
+    mutations: [
+      {
+        name: "a block without a known time counts as earlier than any time",
+        find: "time !== undefined && time <= at",
+        replace: "time === undefined || time <= at",
+      },
+    ],
+  },
+  {
+    file: "transfers/start-transfers.ts",
+    tests: startChain,
+    mutations: [
+      {
+        name: "a chain's cursor is created before a restore is detected",
+        find: "await deps.epoch.check();",
+        replace: "",
       },
     ],
   },

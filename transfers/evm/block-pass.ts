@@ -2,6 +2,8 @@ import { ChainError } from "../../chains/errors.ts";
 import { type Block, readBlock, readHead } from "../../chains/evm/blocks.ts";
 import type { Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { findHeight } from "../../chains/find-height.ts";
+import { findLostSince } from "../../db/epoch.ts";
 import {
   advanceCursor,
   type Cursor,
@@ -136,11 +138,18 @@ async function readUpTo(
   if (watched.cursor.number === readBefore) await attempt(confirm);
 }
 
-/** Creates the cursor of a chain that was never watched, some blocks before the head, so that a reorg finds a shared block. */
+/**
+ * Creates the cursor of a chain that has none, some blocks before the head, so that a reorg finds a shared block. A restored
+ * database may have lost the cursor: the watch then starts before the lost commits.
+ */
 export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<void> {
   if (await isWatched(deps.db, chain.chain)) return;
-  const head = await readHead(chain.rpc);
-  const block = await readBlock(chain.rpc, Math.max(0, head - START_BEFORE_HEAD));
+  const newest = Math.max(0, (await readHead(chain.rpc)) - START_BEFORE_HEAD);
+  const since = await findLostSince(deps.db);
+  const readTime = async (number: number) => (await readBlock(chain.rpc, number)).at;
+  const block = await readBlock(chain.rpc, since ? await findHeight(readTime, { newest, at: since }) : newest);
+  if (since)
+    deps.log.warn({ chain: chain.chain, block: block.number, since }, "a restored database has no cursor of the chain");
   await deps.db.transaction().execute(async (db) => {
     const { number, hash: blockId } = block;
     const assets = [...chain.tokens.keys()];

@@ -1,7 +1,9 @@
-import { readHead } from "../../chains/solana/cluster-state.ts";
+import { findHeight } from "../../chains/find-height.ts";
+import { readFinal, readHead, readSlotTime } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { findNewestSignature } from "../../chains/solana/transaction-history.ts";
-import { ensureAccountCursor } from "../../db/queries/account-cursors.ts";
+import { findLostSince } from "../../db/epoch.ts";
+import { ensureAccountCursor, type HistoryStart, listCursorAccounts } from "../../db/queries/account-cursors.ts";
 import { ensureCursor } from "../../db/queries/chain-cursors.ts";
 import { ensureLane } from "../../db/queries/lanes.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -16,13 +18,30 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
   for (const address of chain.lanes)
     await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce: 0 });
   await ensureAccounts(deps, chain);
-  for (const { treasuryAccount: account } of chain.tokens.values()) {
-    const newest = await findNewestSignature(chain, account);
-    await ensureAccountCursor(deps.db, { chain: chain.chain, account, newest });
-  }
+  const read = new Set(await listCursorAccounts(deps.db, chain.chain));
+  for (const { treasuryAccount: account } of chain.tokens.values())
+    if (!read.has(account))
+      await ensureAccountCursor(deps.db, {
+        chain: chain.chain,
+        account,
+        ...(await findHistoryStart(deps, chain, account)),
+      });
   const { maxPriorityFee } = chain.network;
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(maxPriorityFee) / PAYMENT_UNITS);
   const number = await readHead(chain);
   const assets = [...chain.tokens.keys()];
   await ensureCursor(deps.db, { chain: chain.chain, number, blockId: String(number), dueAt: deps.now(), assets });
+}
+
+/**
+ * Returns where the reading of an account's history starts that has no cursor: at its end, and before the lost commits where a
+ * restored database may have lost the cursor.
+ */
+async function findHistoryStart(deps: TransferDeps, chain: SolanaChain, account: string): Promise<HistoryStart> {
+  const since = await findLostSince(deps.db);
+  if (!since) return { newest: await findNewestSignature(chain, account) };
+  const { slot: newest } = await readFinal(chain);
+  const upTo = await findHeight((slot) => readSlotTime(chain, slot), { newest, at: since });
+  deps.log.warn({ chain: chain.chain, account, slot: upTo, since }, "a restored database has no cursor of the account");
+  return { newest: await findNewestSignature(chain, account, upTo), upTo };
 }

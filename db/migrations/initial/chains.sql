@@ -9,7 +9,9 @@ create table database_epoch (
   count bigint not null,
   counted_at timestamptz not null,
   identity text not null,
-  began_at timestamptz
+  began_at timestamptz,
+  -- The last count before the restored moment: commits after it may be lost.
+  lost_since timestamptz
 );
 
 -- Identifies the database server as far as the owner of this function may ask: system, timeline, table. The identity

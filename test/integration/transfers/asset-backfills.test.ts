@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import type { Hex } from "viem";
 import { expect, test } from "vitest";
 import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
@@ -5,12 +6,13 @@ import { readEvmRow } from "../../../db/chain-families.ts";
 import { ensureAccountCursor } from "../../../db/queries/account-cursors.ts";
 import { beginBackfills } from "../../../db/queries/asset-backfills.ts";
 import { newSolanaKey } from "../../../local/solana-client.ts";
+import { listExceptions } from "../../../payments/accounting/resolve-exceptions.ts";
 import { createBookingHandlers } from "../../../payments/lifecycle/book-transfers.ts";
 import { expirePayment } from "../../../payments/lifecycle/expire-payment.ts";
 import { toAuthorization } from "../../../transfers/evm/authorization-calls.ts";
 import { startTransfers } from "../../../transfers/start-transfers.ts";
 import { watchChain } from "../../../transfers/watch-pass.ts";
-import { fundBuyer, mine, networksFor, startChain, type TestChain } from "../../support/evm-chain.ts";
+import { fundBuyer, mine, networksFor, sendUsdc, startChain, type TestChain } from "../../support/evm-chain.ts";
 import { isCaughtUp } from "../../support/is-caught-up.ts";
 import { type MerchantFixture, makeMerchantFixture, signOption } from "../../support/merchant-fixture.ts";
 import { makeSolanaMerchantFixture } from "../../support/solana-merchant-fixture.ts";
@@ -155,6 +157,22 @@ test("a transfer that a watcher without the asset makes final during a backfill 
   await fixture.watch();
   await fixture.watch();
   expect((await fixture.status(id)).state).toBe("succeeded");
+});
+
+test("a chain is read again from a block that an operator sets, as the runbook of a ledger mismatch says", async () => {
+  const chain = await startChain();
+  await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, 1_000_000n);
+  await mine(chain, 100);
+  const fixture = await makeMerchantFixture(chain);
+  await fixture.watch();
+  expect(await listExceptions(fixture.deps, 10)).toEqual([]);
+  await sql`with unread as (insert into asset_backfill (chain, asset, number, since)
+    select chain, unnest(assets), 0, now() from chain_cursor where chain = ${chain.id} returning chain)
+    update chain_cursor set assets = '{}' where chain in (select chain from unread)`.execute(fixture.db);
+  await fixture.watch();
+  await fixture.watch();
+  const found = await listExceptions(fixture.deps, 10);
+  expect(found.map(({ kind, amount }) => [kind, amount])).toEqual([["unknown", 1_000_000n]]);
 });
 
 test("a payment whose asset has been gone for a day expires", async () => {

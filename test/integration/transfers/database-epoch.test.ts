@@ -132,6 +132,16 @@ describe("the database's epoch", () => {
     expect(identity).toMatch(/^\d+\/\d{8}\/\d+$/);
   });
 
+  test("commits count as lost since the last count before the step back, not since the first one after it", async () => {
+    const { epoch, db } = await startProcess();
+    await epoch.tick();
+    const counted = new Date(Date.now() - 3_600_000);
+    await db.updateTable("database_epoch").set({ identity: "7/00000001/1", counted_at: counted }).execute();
+    await epoch.tick();
+    const { lost_since } = await db.selectFrom("database_epoch").select("lost_since").executeTakeFirstOrThrow();
+    expect(lost_since).toEqual(counted);
+  });
+
   test("many processes that find the rewind at once begin one new epoch", async () => {
     const one = await startProcess();
     const id = await one.epoch.check();
