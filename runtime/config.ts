@@ -195,7 +195,12 @@ const Admin = z.object({
 });
 
 /** Variables of preflight, which runs before there is a database. */
-const Preflight = z.object({ SCREENING_LIST_FILE: screeningList });
+const Preflight = z.object({
+  SCREENING_LIST_FILE: screeningList,
+  /** With these it tells the workers' machine from the signer's. */
+  SIGNER: signerTarget.SIGNER,
+  SIGNER_LISTEN: Signer.shape.SIGNER_LISTEN.optional(),
+});
 
 export type ApiConfig = Readonly<z.infer<typeof Api>>;
 export type WorkerConfig = Readonly<z.infer<typeof Worker>>;

@@ -18,10 +18,14 @@ export type Io = {
 
 const help = `
 It checks each chain and endpoint of the networks file: chain ids, heads, latency, log ranges, tokens, our contracts, the
-gas of the lanes, the accounts on Solana, the keys, price feeds, screening, and this machine's clock. Run it where the
-workers will run. It sends no transaction, needs no database, and prints no secret: of an endpoint only the host.
+gas of the lanes, the accounts on Solana, the keys, price feeds, screening, and this machine's clock. It sends no
+transaction, needs no database, and prints no secret: of an endpoint only the host.
 
-From the environment it reads the keys that the networks file names, and SCREENING_LIST_FILE.
+Run it on each machine that has keys, with the variables of its processes: where the workers will run with SIGNER, which
+checks the keys of the lanes, and where the signer will run with SIGNER_LISTEN, which checks those of the treasuries. With both
+variables, with neither, and with SIGNER=embedded it checks every key.
+
+From the environment it reads these variables, the keys that the networks file names, and SCREENING_LIST_FILE.
 
 A row is ok, a warning (payments work, but read it) or an error (do not go live), each with what to do about it.
 Exits with 0 without errors, 1 when there is one, 2 for wrong arguments or an invalid networks file.

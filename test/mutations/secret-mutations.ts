@@ -126,4 +126,40 @@ export const secretMutations: readonly MutationGroup[] = [
       },
     ],
   },
+  {
+    file: "ops/preflight/keys.ts",
+    tests: ["test/unit/ops/preflight/keys.test.ts"],
+    mutations: [
+      {
+        name: "preflight demands the treasury's key on the workers' machine",
+        find: "if (isNeeded === false) return",
+        replace: "if (isNeeded === null) return",
+      },
+      {
+        name: "preflight passes on the signer's machine without the treasury's key",
+        find: '(owner === "signer" ? SIGNER_LISTEN : SIGNER) !== undefined',
+        replace: '(owner === "signer" ? undefined : SIGNER) !== undefined',
+      },
+      {
+        name: "preflight passes without the treasury's key where a worker holds it",
+        find: 'if (SIGNER === "embedded") return true;',
+        replace: "",
+      },
+      {
+        name: "preflight passes without a key where nothing says whose machine this is",
+        find: "if (SIGNER === undefined && SIGNER_LISTEN === undefined) return undefined;",
+        replace: "",
+      },
+      {
+        name: "preflight advises to provide a treasury's key where nothing says whose machine this is",
+        find: "if (isNeeded || !(error instanceof ConfigError)) throw error;",
+        replace: "throw error;",
+      },
+      {
+        name: "preflight does not notice a treasury's key on the workers' machine",
+        find: "if (!(await signs().catch(() => false)))",
+        replace: "if (signs)",
+      },
+    ],
+  },
 ];

@@ -78,7 +78,7 @@ function listKeyChecks({ env }: PreflightDeps, network: EvmNetwork): Check[] {
   };
   const roles = keyRoles(network);
   return [network.treasury, ...network.lanes].map(({ address, key }, index) =>
-    keyCheck({
+    keyCheck(env, {
       role: roles[index] ?? "",
       address,
       async signs() {

@@ -58,7 +58,7 @@ function listKeyChecks({ env }: PreflightDeps, network: SolanaNetwork): Check[] 
   const roles = keyRoles(network);
   const readers = { readSecret: (source: SecretSource) => readSecret(source, env), readText };
   return [network.treasury, ...network.lanes].map((account, index) =>
-    keyCheck({
+    keyCheck(env, {
       role: roles[index] ?? "",
       address: account.address,
       async signs() {

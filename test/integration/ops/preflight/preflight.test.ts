@@ -386,6 +386,34 @@ test("a key that cannot be reached, or belongs to another address, is an error t
   );
 });
 
+const WORKERS = { SIGNER: "unix:/run/signer.sock" };
+const SIGNERS = { SIGNER_LISTEN: "unix:/run/signer.sock" };
+const NO_TREASURY_KEYS = { TREASURY_KEY: "", SOLANA_TREASURY_KEY: "" };
+const NO_LANE_KEYS = { LANE_KEY_0: "", SOLANA_LANE_KEY_0: "" };
+
+test("the workers' machine passes without the keys of the treasuries, and the signer's without those of the lanes", async () => {
+  const keysOf = (findings: { check: string; detail: string }[]) =>
+    findings.filter(({ check }) => check.startsWith("key of")).map(({ check, detail }) => `${check} ${detail}`);
+  const treasury = "key of treasury not on this machine: run preflight on the machine of the signer too";
+  const lane = "key of lane 0 not on this machine: run preflight on the machine of the workers too";
+  const signs = (role: string) => expect.stringMatching(`key of ${role} signs for`);
+  const workers = await expectFindings(world.document(), [], { env: { ...WORKERS, ...NO_TREASURY_KEYS } });
+  expect(keysOf(workers)).toEqual([treasury, signs("lane 0"), treasury, signs("lane 0")]);
+  const signers = await expectFindings(world.document(), [], { env: { ...SIGNERS, ...NO_LANE_KEYS } });
+  expect(keysOf(signers)).toEqual([signs("treasury"), lane, signs("treasury"), lane]);
+});
+
+test("a key that a machine has and does not need is a warning", async () => {
+  const remedy = "Remove it from here";
+  const extra = { status: "warning", detail: "can be used on this machine", remedy };
+  await expectFindings(
+    world.document(),
+    [evm, cluster].map((id) => ({ ...extra, chain: id, check: "key of treasury" })),
+    { env: WORKERS },
+  );
+  await expectFindings(world.document("eip155:"), [{ ...extra, chain: evm, check: "key of lane 0" }], { env: SIGNERS });
+});
+
 test("a price feed whose answer is older than the file allows is an error", async () => {
   const document = world.document("eip155:");
   document.prices[0].maxAgeSeconds = 60;
