@@ -263,6 +263,11 @@ export const transferMutations: readonly MutationGroup[] = [
         find: 'if (payer === "key" && checkKey(chain, { ...signed, proof: signature }).ok)',
         replace: "if (false)",
       },
+      {
+        name: "a signature that names a factory inside of another one is accepted",
+        find: "if (deployment && unwrapSignature(signature).deployment)",
+        replace: "if (false)",
+      },
     ],
   },
   {

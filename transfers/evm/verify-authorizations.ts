@@ -196,6 +196,9 @@ function checkForm(
   byKey: VerificationResult,
 ): VerificationResult {
   const { signature, deployment } = unwrapSignature(signed.proof);
+  // A lane unwraps the stored signature again, so the signature inside must not name a factory.
+  if (deployment && unwrapSignature(signature).deployment)
+    return { ok: false, reason: "the signature is wrapped more than once (ERC-6492)" };
   if (payer === "key" && !deployment) return byKey;
   if (payer === "key" && checkKey(chain, { ...signed, proof: signature }).ok)
     return { ok: false, reason: "the account has a key of its own, whose signature needs no factory" };

@@ -49,16 +49,19 @@ const compact = (signature: Hex) =>
 /** An owner whose wallet no payment may deploy, because it is the payer of none. */
 const stranger = newOwner().address;
 const wrapStrange = (signature: Hex) => wrapUndeployed(allowed, stranger, signature);
+const wrapStrangeTwice = (signature: Hex) => wrapStrange(wrapStrange(signature));
 
 const plain = (finish: (signature: Hex) => Hex) => async (): Promise<Payer> => {
   const key = newOwner();
   return { address: key.address.toLowerCase() as Hex, key, finish };
 };
-const delegated = (name: "Delegate" | "SilentDelegate") => async (): Promise<Payer> => {
-  const payer = await plain(same)();
-  await delegate(chain, payer.key, name);
-  return payer;
-};
+const delegated =
+  (name: "Delegate" | "SilentDelegate", finish = same) =>
+  async (): Promise<Payer> => {
+    const payer = await plain(finish)();
+    await delegate(chain, payer.key, name);
+    return payer;
+  };
 const deployed =
   (by: "owner" | "stranger", finish = same) =>
   async (): Promise<Payer> => {
@@ -66,11 +69,13 @@ const deployed =
     const address = await deployWallet(chain, allowed, owner.address);
     return { address, key: by === "owner" ? owner : newOwner(), finish };
   };
-const undeployed = (factory: typeof allowed, by: "owner" | "stranger") => async (): Promise<Payer> => {
-  const owner = newOwner();
-  const finish = (signature: Hex) => wrapUndeployed(factory, owner.address, signature);
-  return { address: await factory.addressOf(owner.address), key: by === "owner" ? owner : newOwner(), finish };
-};
+const undeployed =
+  (factory: typeof allowed, by: "owner" | "stranger", before = same) =>
+  async (): Promise<Payer> => {
+    const owner = newOwner();
+    const finish = (signature: Hex) => wrapUndeployed(factory, owner.address, before(signature));
+    return { address: await factory.addressOf(owner.address), key: by === "owner" ? owner : newOwner(), finish };
+  };
 
 /** Anyone can send native money to the address of a wallet that is not deployed. */
 const withNativeMoney = (make: () => Promise<Payer>) => async (): Promise<Payer> => {
@@ -94,6 +99,10 @@ const cases: [string, () => Promise<Payer>, "pays" | string][] = [
     "pays",
   ],
   ["by a deployed wallet that names another wallet of an allowed factory", deployed("owner", wrapStrange), "pays"],
+  ["by a delegated key that names another wallet of an allowed factory", delegated("Delegate", wrapStrange), "pays"],
+  ["that a deployed wallet wraps twice", deployed("owner", wrapStrangeTwice), "more than once"],
+  ["that a delegated key wraps twice", delegated("Delegate", wrapStrangeTwice), "more than once"],
+  ["that an undeployed wallet wraps twice", undeployed(allowed, "owner", wrapStrange), "more than once"],
   ["by a plain key that names a wallet of an allowed factory", plain(wrapStrange), "a key of its own"],
   [
     "of 64 bytes by a plain key that names a wallet of an allowed factory",
