@@ -1,4 +1,4 @@
-import { concat, decodeAbiParameters, type Hex, hexToNumber, pad, size, slice } from "viem";
+import { concat, decodeAbiParameters, type Hex, hexToNumber, numberToHex, pad, size, slice } from "viem";
 import type { Rpc } from "./evm-rpc.ts";
 import { lowerCaseHex } from "./hex.ts";
 import type { Call } from "./multicall.ts";
@@ -68,10 +68,12 @@ const deployProgram = (target: Hex, account: Hex): Hex =>
 /**
  * Returns true if a deployment (ERC-6492) puts code at an account's address. Throws ChainError `rpc_answer` if the endpoint refuses the
  * call.
+ * @param deployment `gas` is the limit of the call, which runs code that a stranger may have chosen
  */
-export async function putsCodeAt(rpc: Rpc, account: Hex, { target, data }: Call): Promise<boolean> {
-  const program = concat([deployProgram(target, account), data]);
-  const answer = await rpc({ method: "eth_call", params: [{ data: program }, "latest"] }).catch(throwChainError);
+export async function putsCodeAt(rpc: Rpc, account: Hex, deployment: Call & { gas: bigint }): Promise<boolean> {
+  const { target, data, gas } = deployment;
+  const request = { data: concat([deployProgram(target, account), data]), gas: numberToHex(gas) };
+  const answer = await rpc({ method: "eth_call", params: [request, "latest"] }).catch(throwChainError);
   return hexToNumber(answer) > 0;
 }
 

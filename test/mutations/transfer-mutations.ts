@@ -239,18 +239,41 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/evm/account-code.ts",
+    tests: ["test/integration/transfers/evm/simulate-wallets.test.ts"],
+    mutations: [
+      {
+        name: "the check of a factory's call has no gas limit",
+        find: ", gas: numberToHex(gas) }",
+        replace: " }",
+      },
+    ],
+  },
+  {
     file: "transfers/evm/wallet-code.ts",
     tests: ["test/integration/payments/lifecycle/payer-accounts.test.ts"],
     mutations: [
       {
-        name: "a factory's call that does not deploy the payer is made",
-        find: "const isFake = deployment !== undefined && ",
-        replace: "const isFake = false && deployment !== undefined && ",
-      },
-      {
         name: "a wallet that is not deployed and holds native money counts as deployed",
         find: "hash !== NO_CODE_HASH && ",
         replace: "",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/simulate-wallets.ts",
+    tests: ["test/integration/transfers/evm/simulate-wallets.test.ts"],
+    mutations: [
+      {
+        name: "a factory's call that does not deploy the payer is made",
+        find: "outcome.ok && deployment && !(await",
+        replace: "false && deployment && !(await",
+        tests: ["test/integration/payments/lifecycle/payer-accounts.test.ts"],
+      },
+      {
+        name: "a stranger's garbage costs a second call of a factory",
+        find: "outcome.ok && deployment && !(await",
+        replace: "deployment && !(await",
       },
     ],
   },
@@ -262,6 +285,18 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "a plain key's own signature that names a factory reads the chain",
         find: 'if (payer === "key" && checkKey(chain, { ...signed, proof: signature }).ok)',
         replace: "if (false)",
+      },
+      {
+        name: "a transfer that another relayer has made admits any call of a factory",
+        find: "if (!deployment && (await isObserved",
+        replace: "if ((await isObserved",
+        tests: ["test/integration/transfers/evm/simulate-wallets.test.ts"],
+      },
+      {
+        name: "a factory is called for an account without the money",
+        find: "open.filter(({ one }) => !found.refused.has(one.payer) && funds.holds(one))",
+        replace: "open.filter(({ one }) => !found.refused.has(one.payer))",
+        tests: ["test/integration/transfers/evm/simulate-wallets.test.ts"],
       },
       {
         name: "a signature that names a factory inside of another one is accepted",

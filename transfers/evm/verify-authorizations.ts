@@ -1,32 +1,28 @@
 import { type Hex, size } from "viem";
 import { type AccountKind, readAccountKinds, unwrapSignature } from "../../chains/evm/account-code.ts";
-import { toFeeMembers } from "../../chains/evm/fee-members.ts";
-import { type BatchMember, type CallOutcome, simulateSeparately } from "../../chains/evm/multicall.ts";
+import { type BatchMember, type Call, type CallOutcome, simulateSeparately } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { recoverSigner, validateSignature } from "../../chains/evm/signature.ts";
-import { simulateTransaction } from "../../chains/evm/simulate-transaction.ts";
-import { findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { isObserved } from "../../db/queries/observations.ts";
 import { SCREENED_OUT } from "../list-screening.ts";
 import { PAYER_BARRED } from "../refusal-reasons.ts";
 import type { EvmSigned, VerificationResult, VerifyDeps } from "../verification.ts";
 import { hashRow, isAllowedFactory, listCalls } from "./authorization-calls.ts";
 import { type GasRules, readGasRules, WALLETS_EXHAUSTED } from "./gas-limits.ts";
-import { walletLaneOf } from "./lane-signers.ts";
-import { buildPayload } from "./multicall-batch.ts";
 import { inspectScreened, readScreened } from "./oracle-screening.ts";
 import { type Funds, type FundsPlan, INSUFFICIENT_FUNDS, planFundsCheck } from "./payer-funds.ts";
-import { priceTransaction } from "./price-transaction.ts";
+import { simulateWallets } from "./simulate-wallets.ts";
 import { gasOf } from "./transfer-gas.ts";
 import { verifyPush } from "./verify-push.ts";
 import { readWalletCodes } from "./wallet-code.ts";
 
-/** A transfer whose signature is well-formed. */
+/** A transfer whose signature is well-formed. `deployment` is the call of a factory that precedes it. */
 type WellFormed = {
   one: EvmSigned;
   smartWallet: boolean;
   codeHash: string | undefined;
   deployed: boolean;
+  deployment: Call | undefined;
   member: BatchMember;
 };
 
@@ -138,7 +134,8 @@ async function conclude(
   const plain = open.filter(({ smartWallet }) => !smartWallet);
   const outcomes = new Map(plain.map((each, index) => [each, found.outcomes[index]]));
   await simulateFailedAlone(chain, passed, outcomes);
-  await simulateWallets(deps, chain, passed, outcomes);
+  const wallets = passed.filter(({ smartWallet }) => smartWallet);
+  for (const [each, outcome] of await simulateWallets(deps, chain, wallets)) outcomes.set(each, outcome);
   for (const each of open)
     results.set(
       each.one,
@@ -173,15 +170,11 @@ async function checkForms(
     chain,
     good.filter(({ smartWallet }) => smartWallet).map(({ one }) => one),
   );
-  return good.flatMap(({ one, smartWallet }): WellFormed[] => {
+  return good.map(({ one, smartWallet }): WellFormed => {
     const code = codes.get(one);
-    if (code?.isFake) {
-      results.set(one, { ok: false, reason: "the factory's call does not deploy the account" });
-      return [];
-    }
     const deployed = code?.isDeployed === true;
     const member = toMember(chain, one, { smartWallet, deployed });
-    return [{ one, smartWallet, codeHash: code?.hash, deployed, member }];
+    return { one, smartWallet, codeHash: code?.hash, deployed, deployment: code?.deployment, member };
   });
 }
 
@@ -252,34 +245,9 @@ async function simulateFailedAlone(
   for (const each of failed) outcomes.set(each, alone.get(each.member));
 }
 
-/** Simulates contract wallets' transfers as the transactions that their lane would send now. */
-async function simulateWallets(
-  deps: VerifyDeps,
-  chain: EvmChain,
-  passed: readonly WellFormed[],
-  outcomes: Map<WellFormed, CallOutcome | undefined>,
-): Promise<void> {
-  const wallets = passed.filter(({ smartWallet }) => smartWallet);
-  if (wallets.length === 0) return;
-  const baseFee = (await findBaseFee(deps.db, chain.chain)) ?? 0n;
-  const { feeModel, fees: policy } = chain.network;
-  const { priorityFeePerGas: tip } = policy;
-  // Above the ceiling, the transfer is sent later at a price that is not known now.
-  const unlimited = { fees: { maxFeePerGas: baseFee * 2n + tip, maxPriorityFeePerGas: tip }, extraGas: 0n };
-  const from = walletLaneOf(chain);
-  await Promise.all(
-    wallets.map(async (each) => {
-      const { to, data, gas } = buildPayload(chain.multicall, [each.member]);
-      const { fees, extraGas } = (await priceTransaction(chain, { to, data, gas }, baseFee)) ?? unlimited;
-      const transaction = { from, to, data, gas: gas + extraGas, ...toFeeMembers(feeModel, fees) };
-      outcomes.set(each, await simulateTransaction(chain.rpc, chain.multicall, transaction));
-    }),
-  );
-}
-
 async function decide(
   deps: VerifyDeps,
-  { one, smartWallet, codeHash, deployed }: WellFormed,
+  { one, smartWallet, codeHash, deployed, deployment }: WellFormed,
   found: {
     outcome: CallOutcome | undefined;
     refused: ReadonlySet<string>;
@@ -292,8 +260,9 @@ async function decide(
   if (found.refused.has(one.payer)) return { ok: false, reason: SCREENED_OUT };
   const uncovered = outcome?.ok ? funds.take(one) : undefined;
   if (outcome?.ok && uncovered === undefined) return good;
-  // Another relayer may have made the same transfer. Then the money has arrived, unless it is booked as an exception.
-  if (await isObserved(deps.db, one)) return good;
+  // Another relayer may have made the same transfer. Then the money has arrived, unless it is booked as an exception. That
+  // says nothing about a factory's call, which a lane would make after a reorg.
+  if (!deployment && (await isObserved(deps.db, one))) return good;
   if (outcome?.ok || !funds.holds(one)) return { ok: false, reason: uncovered ?? INSUFFICIENT_FUNDS };
   if (!outcome) return { ok: false, reason: "the transfer was not simulated" };
   // The lane cannot pay for gas, which is no reason to reject the buyer.

@@ -1,14 +1,11 @@
-import { type Hex, keccak256 } from "viem";
-import { ChainError } from "../../chains/errors.ts";
-import { putsCodeAt, readCodeHashes, unwrapSignature } from "../../chains/evm/account-code.ts";
-import { type Call, requireResponsive } from "../../chains/evm/multicall.ts";
+import { keccak256 } from "viem";
+import { readCodeHashes, unwrapSignature } from "../../chains/evm/account-code.ts";
+import type { Call } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { EvmSigned } from "../verification.ts";
 
-/**
- * The code of a contract wallet. `isFake`: the wallet is not deployed, and the call that should deploy it puts no code at its address.
- */
-type WalletCode = { hash: string; isDeployed: boolean; isFake: boolean };
+/** The code of a contract wallet. A wallet that is not deployed has none, and its signature names the call that deploys it. */
+type WalletCode = { hash: string; isDeployed: boolean; deployment: Call | undefined };
 
 /** The hash of no code at an address that holds native money (EIP-1052); of one that holds none it is zero. */
 const NO_CODE_HASH = keccak256("0x");
@@ -23,21 +20,11 @@ export async function readWalletCodes(
     chain.rpc,
     wallets.map(({ payer }) => payer),
   );
-  const codes = wallets.map(async (one, index): Promise<[EvmSigned, WalletCode]> => {
+  const codes = wallets.map((one, index): [EvmSigned, WalletCode] => {
     const hash = hashes[index] ?? "0x";
-    if (hash !== NO_CODE_HASH && !/^0x0*$/.test(hash)) return [one, { hash, isDeployed: true, isFake: false }];
+    if (hash !== NO_CODE_HASH && !/^0x0*$/.test(hash)) return [one, { hash, isDeployed: true, deployment: undefined }];
     const { deployment } = unwrapSignature(one.proof);
-    const isFake = deployment !== undefined && !(await deploys(chain, one.payer, deployment));
-    return [one, { hash: deployment?.target ?? hash, isDeployed: false, isFake }];
+    return [one, { hash: deployment?.target ?? hash, isDeployed: false, deployment }];
   });
-  return new Map(await Promise.all(codes));
-}
-
-/** Returns true if a factory's call deploys the payer's wallet. Otherwise a lane would make any call that the buyer chooses. */
-async function deploys(chain: EvmChain, payer: Hex, deployment: Call): Promise<boolean> {
-  return putsCodeAt(chain.rpc, payer, deployment).catch(async (error: unknown) => {
-    if (!(error instanceof ChainError && error.code === "rpc_answer")) throw error;
-    await requireResponsive(chain.rpc, chain.multicall);
-    return false;
-  });
+  return new Map(codes);
 }

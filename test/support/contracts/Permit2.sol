@@ -80,8 +80,16 @@ contract Permit2 {
             }
             return;
         }
-        if (signature.length != 65) revert InvalidSignatureLength();
-        address signer = ecrecover(hash, uint8(signature[64]), bytes32(signature[:32]), bytes32(signature[32:64]));
+        (uint8 v, bytes32 r, bytes32 s) = split(signature);
+        address signer = ecrecover(hash, v, r, s);
         if (signer == address(0) || signer != owner) revert InvalidSigner();
+    }
+
+    /// Splits a signature of 65 bytes, or of 64 bytes (ERC-2098).
+    function split(bytes calldata signature) private pure returns (uint8, bytes32, bytes32) {
+        if (signature.length != 64 && signature.length != 65) revert InvalidSignatureLength();
+        (bytes32 r, bytes32 s) = abi.decode(signature[:64], (bytes32, bytes32));
+        if (signature.length == 65) return (uint8(signature[64]), r, s);
+        return (uint8(uint256(s) >> 255) + 27, r, s & bytes32(type(uint256).max >> 1));
     }
 }
