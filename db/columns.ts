@@ -165,5 +165,6 @@ export const observationColumns = columnsOf<"observation">()([
   "booked",
   "dust_id",
   "observed_at",
+  "moved_at",
   "recorded_late",
 ]);

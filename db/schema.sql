@@ -546,6 +546,7 @@ create table observation (
   booked boolean not null default false,
   dust_id bigint,
   observed_at timestamp with time zone not null,
+  moved_at timestamp with time zone,
   recorded_late boolean not null default false,
   FOREIGN KEY (dust_id) REFERENCES dust(id),
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),

@@ -1,5 +1,6 @@
 import type { Chain, Token } from "../chains/chain.ts";
 import { addDust, closeDust, type DustRow, listBlockTimes, listOpenDust, lockDust } from "../db/queries/dust.ts";
+import { lockUnassigned } from "../db/queries/transfers.ts";
 import {
   formatObservationKey,
   listUnmatched,
@@ -10,6 +11,8 @@ import {
 import type { Db } from "../db/tables.ts";
 import { bookEach } from "./book-each.ts";
 import { moveBookings } from "./move-bookings.ts";
+import { payWithUnmatched } from "./pay-with-unmatched.ts";
+import type { BookUnsolicited } from "./record-movements.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /** Books unmatched movements of the treasury, in the database transaction that marks them as booked. */
@@ -22,10 +25,10 @@ export type BookDust = (db: Db, dust: DustRow) => Promise<string>;
 const CHUNK = 100;
 
 /**
- * Books final unmatched movements of the treasury: late, wrong or duplicate payments. Deposits below the dust amount of their
+ * Books final unmatched movements: late, wrong or duplicate payments become exceptions, others pay (`payWithUnmatched`). Deposits below the dust amount of their
  * asset are only added up by day, see `bookDust`: anyone can make thousands of them at no cost, and each would be a booking,
  * a log line and an exception for an operator to close. A movement that a reorg below the final height has moved to another
- * block is not booked again, see `moveBookings`.
+ * block is not booked again, see `moveBookings`. The caller confirms transfers afterwards, and so those that movements have paid.
  * @param args.keepAgreedMovements returns the movements that can be booked now, all by default
  */
 export async function bookUnmatched(
@@ -34,20 +37,29 @@ export async function bookUnmatched(
   args: {
     final: number;
     book: BookUnmatched;
+    unsolicited: BookUnsolicited;
     keepAgreedMovements?: (rows: readonly UnmatchedObservation[]) => Promise<UnmatchedObservation[]>;
   },
 ): Promise<void> {
   const keepAgreedMovements = args.keepAgreedMovements ?? (async (rows) => [...rows]);
   const held: UnmatchedObservation[] = [];
   const book = async (db: Db, listed: readonly UnmatchedObservation[]) => {
+    // Lock order: transfers, then movements, as where movements are recorded (avoids deadlock).
+    await lockUnassigned(
+      db,
+      listed.flatMap((row) => row.authorization_nonce ?? []),
+    );
     const locked = await lockUnmatched(db, listed);
     const moved = await moveBookings(db, chain.chain, locked);
-    const rows = locked.filter((row) => !moved.includes(row));
+    const unmatched = locked.filter((row) => !moved.includes(row));
+    const { paying, opened } = await payWithUnmatched(db, deps, chain, { unmatched, unsolicited: args.unsolicited });
+    const rows = unmatched.filter((row) => !paying.includes(row));
     const { dust = [], others = [] } = Object.groupBy(rows, (row) => (isDust(chain, row) ? "dust" : "others"));
     await markBooked(db, others, null);
     if (others.length > 0) await args.book(db, others);
     await keepDust(deps, db, chain, dust);
     return () => {
+      opened();
       logUnmatched(deps, chain, others);
       for (const { tx_hash: tx, block_number: block } of moved)
         deps.log.warn({ chain: chain.chain, tx, block }, "a reorg has moved a booked movement to another block");

@@ -1,5 +1,6 @@
 import { commitIfOk } from "../db/in-transaction.ts";
 import { moveRows } from "../db/moves.ts";
+import { awaitsMoney } from "../db/queries/expired-transfers.ts";
 import { claimObservation } from "../db/queries/observations.ts";
 import { endUnsentTransfer } from "../db/queries/transfer-moves.ts";
 import { holdTransfer, type TransferRow } from "../db/queries/transfers.ts";
@@ -15,10 +16,11 @@ export type BookDeclined = (db: Db, declined: readonly TransferRow[]) => Promise
 
 /**
  * Ends a transfer whose payer failed screening. A transfer that was ever assigned to a transaction may still be on the
- * chain, so it is held instead.
+ * chain, so it is held instead, and so is one whose payment waits for other money to be final.
  */
 export async function declineTransfer(deps: TransferDeps, row: TransferRow, book: BookDeclined): Promise<void> {
   const afterCommit = await deps.db.transaction().execute(async (db) => {
+    if (await awaitsMoney(db, row.id)) return undefined;
     const isEnded = await endUnsentTransfer(db, { id: row.id, error: SCREENED_OUT, at: deps.now() });
     return isEnded ? await book(db, [row]) : undefined;
   });

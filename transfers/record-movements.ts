@@ -7,7 +7,13 @@ import { keepBookable } from "../db/queries/failed-bookings.ts";
 import { skipUsedNonces } from "../db/queries/lanes.ts";
 import { insertObservations, listClaimed } from "../db/queries/observations.ts";
 import { type EvmTransactionRow, markIncluded } from "../db/queries/transactions.ts";
-import { listAssigned, lockByAuthorizations, type TransferRow, unassignTransfers } from "../db/queries/transfers.ts";
+import {
+  listAssigned,
+  lockByAuthorizations,
+  lockUnassigned,
+  type TransferRow,
+  unassignTransfers,
+} from "../db/queries/transfers.ts";
 import { formatObservationKey } from "../db/queries/unmatched-movements.ts";
 import { type RunRows, runInSavepoints } from "../db/savepoint.ts";
 import type { Db } from "../db/tables.ts";
@@ -19,10 +25,16 @@ import { traceInclusion, traceObservation } from "./trace-transfers.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /**
- * Opens attempts for unsolicited payments: movements that name a payment and arrive before or without a confirm, or before anything was
- * sent for the one that was accepted. Runs in the database transaction that records them. Returns a function to call after the commit.
+ * Opens attempts for unsolicited payments: movements that name a payment and arrive before or without a confirm. Those that are final
+ * (`isFinal`) also pay a payment for whose accepted confirm nothing was sent. Runs in the database transaction that records or books
+ * them. Returns a function to call after the commit.
  */
-export type BookUnsolicited = (db: Db, chain: string, unsolicited: readonly TokenMovement[]) => Promise<() => void>;
+export type BookUnsolicited = (
+  db: Db,
+  chain: string,
+  unsolicited: readonly TokenMovement[],
+  options?: { isFinal: boolean },
+) => Promise<() => void>;
 
 /** Longest text that is kept of each member of a movement that cannot be recorded, characters. */
 const MAX_TEXT_LENGTH = 200;
@@ -180,8 +192,8 @@ async function recordMovements(
   seen: readonly TokenMovement[],
   { unsolicited, isLate }: { unsolicited: BookUnsolicited; isLate: boolean },
 ): Promise<Recorded> {
-  const { known, opened } = await matchTransfers(db, chain, seen, unsolicited);
-  const claims = claim(chain, seen, await keepClaimable(db, known));
+  const { known, waiting, opened } = await matchTransfers(db, chain, seen, unsolicited);
+  const claims = claim(chain, seen, { claimable: await keepClaimable(db, known), waiting });
   const assigned = await insertObservations(
     db,
     claims.map(({ log, transfer }) => ({ ...toRow(deps, chain, log, transfer), recorded_late: isLate || undefined })),
@@ -198,27 +210,40 @@ async function recordMovements(
   return { proved, included: proved.filter(({ id }) => included.has(id)), opened };
 }
 
-/** Returns the transfers that movements can belong to. Opens the transfers of unsolicited payments first. */
+/**
+ * Returns the transfers that movements can belong to. Opens the transfers of unsolicited payments first. `waiting`: nonces of
+ * payments whose transfers may give way to money that went to a merchant, once it is final.
+ */
 async function matchTransfers(
   db: Db,
   chain: Watching,
   seen: readonly TokenMovement[],
   unsolicited: BookUnsolicited,
-): Promise<{ known: TransferRow[]; opened: () => void }> {
+): Promise<{ known: TransferRow[]; waiting: ReadonlySet<string>; opened: () => void }> {
   const keyed = seen.filter((log) => log.authorizationNonce !== null);
   const nonces = keyed.flatMap(({ authorizationNonce }) => authorizationNonce ?? []);
   // Locked, because a lane may end a transfer at this moment: its movement would belong to it and never be booked.
   const lock = () => lockByAuthorizations(db, { chain: chain.chain, nonces });
   const known = await lock();
-  // All quotes of a payment have one nonce. A ready transfer that its own movement does not prove may give way to other money.
-  const isOpen = (row: TransferRow) =>
-    row.purpose === "payment" && row.state === "ready" && !keyed.some((log) => isProof(log, row));
-  const taken = new Set<string>(known.flatMap((row) => (isOpen(row) ? [] : row.authorization_nonce)));
+  const taken = new Set<string>(known.map((row) => row.authorization_nonce));
+  const waiting = await listUnsent(db, chain, { keyed, known });
   // Not only movements to the treasury: a payer can pay a merchant directly.
   const fresh = keyed.filter(({ authorizationNonce }) => authorizationNonce !== null && !taken.has(authorizationNonce));
-  if (fresh.length === 0) return { known, opened: () => undefined };
+  if (fresh.length === 0) return { known, waiting, opened: () => undefined };
   const opened = await unsolicited(db, chain.chain, fresh);
-  return { known: await lock(), opened };
+  return { known: await lock(), waiting, opened };
+}
+
+/** Returns the nonces of payments for whose accepted confirms nothing was sent, and that money to a merchant names. */
+async function listUnsent(
+  db: Db,
+  chain: Watching,
+  { keyed, known }: { keyed: readonly TokenMovement[]; known: readonly TransferRow[] },
+): Promise<ReadonlySet<string>> {
+  const others = keyed.filter((log) => !isOurs(chain, log) && !known.some((row) => isProof(log, row)));
+  const nonces = others.flatMap(({ authorizationNonce }) => authorizationNonce ?? []);
+  const unsent = nonces.length === 0 ? [] : await lockUnassigned(db, nonces);
+  return new Set(unsent.map((row) => row.authorization_nonce));
 }
 
 type Claim = { log: TokenMovement; transfer: TransferRow | undefined };
@@ -238,14 +263,20 @@ async function keepClaimable(db: Db, known: readonly TransferRow[]): Promise<Tra
 
 /**
  * Assigns movements to transfers. A transfer takes one movement; a second one is kept without a transfer and becomes an
- * exception. Movements that neither prove a transfer nor involve the treasury are dropped.
+ * exception. Movements that neither prove a transfer nor involve the treasury are dropped, except those that can pay a payment once
+ * they are final: a payer can pay a merchant directly.
  */
-function claim(chain: Watching, seen: readonly TokenMovement[], claimable: readonly TransferRow[]): Claim[] {
+function claim(
+  chain: Watching,
+  seen: readonly TokenMovement[],
+  { claimable, waiting }: { claimable: readonly TransferRow[]; waiting: ReadonlySet<string> },
+): Claim[] {
   const open = new Set(claimable);
   return seen.flatMap((log) => {
     const transfer = [...open].find((row) => isProof(log, row));
     if (transfer) open.delete(transfer);
-    return transfer || isOurs(chain, log) ? [{ log, transfer }] : [];
+    const isKept = isOurs(chain, log) || waiting.has(log.authorizationNonce ?? "");
+    return transfer || isKept ? [{ log, transfer }] : [];
   });
 }
 
@@ -263,5 +294,6 @@ function toRow(deps: TransferDeps, chain: Watching, log: TokenMovement, transfer
     authorization_nonce: log.authorizationNonce,
     transfer_id: transfer?.id ?? null,
     observed_at: deps.now(),
+    moved_at: log.at ?? null,
   };
 }

@@ -51,11 +51,29 @@ export async function listExpiredReady(
   return rows.map(readSolanaRow);
 }
 
-/** Selects transfers without those whose end failed to be booked recently. */
+/** SQL: money that names the transfer's payment and moved before its deadline is not final yet. It pays then, or is an exception. */
+const isAwaitingMoney = sql<boolean>`exists (
+  select from observation s join payment p on p.id = transfer.payment_id
+  where s.authorization_nonce = transfer.authorization_nonce and s.transfer_id is null and not s.orphaned and not s.booked
+    and coalesce(s.moved_at <= p.expires_at, true))`;
+
+/** Returns true while a transfer must not end, because other money may pay its payment once it is final. */
+export async function awaitsMoney(db: Db, id: string): Promise<boolean> {
+  const row = await db
+    .selectFrom("transfer")
+    .select("id")
+    .where("id", "=", id)
+    .where(isAwaitingMoney)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Selects transfers without those whose end failed to be booked recently, and those whose payment waits for money to be final. */
 function selectEndable(db: Db, chain: string) {
   return db
     .selectFrom("transfer")
     .selectAll()
     .where("chain", "=", chain)
+    .where(sql<boolean>`not ${isAwaitingMoney}`)
     .where(isBookable("ended", { chain: "transfer.chain", subject: sql.ref("transfer.id") }));
 }

@@ -220,13 +220,13 @@ export async function separateTransfers(
 }
 
 /** A buyer's transfer that is assigned to no transaction. */
-export type UnassignedTransfer = Pick<Row, "id" | "payment_id" | "chain" | "token" | "payer">;
+export type UnassignedTransfer = Pick<Row, "id" | "payment_id" | "chain" | "token" | "payer" | "authorization_nonce">;
 
 /** Locks the ready transfers of payments with these authorization nonces, on any chain, until the commit. */
 export async function lockUnassigned(db: Db, nonces: readonly string[]): Promise<UnassignedTransfer[]> {
   return db
     .selectFrom("transfer")
-    .select(["id", "payment_id", "chain", "token", "payer"])
+    .select(["id", "payment_id", "chain", "token", "payer", "authorization_nonce"])
     .where(sql<boolean>`authorization_nonce = ${anyOf(nonces)}`)
     .where("state", "=", "ready")
     .where("purpose", "=", "payment")

@@ -80,6 +80,15 @@ export async function hasBooked(
   return row !== undefined;
 }
 
+/** Assigns an unmatched movement to a transfer. The caller has locked it. */
+export async function assignUnmatched(db: Db, key: ObservationKey, transferId: string): Promise<void> {
+  await db
+    .updateTable("observation")
+    .set({ transfer_id: transferId })
+    .where(isOneOf([key]))
+    .execute();
+}
+
 /** Marks movements as booked. The caller has locked them and books them in the same transaction. */
 export async function markBooked(db: Db, keys: readonly ObservationKey[], dustId: number | null): Promise<void> {
   if (keys.length === 0) return;

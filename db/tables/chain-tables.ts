@@ -71,6 +71,8 @@ export type ChainTables = {
     /** The row of `dust` that contains the movement; then it is `booked` too. */
     dust_id: Optional<number>;
     observed_at: Date;
+    /** The block's time; null if it was not read. */
+    moved_at: Optional<Date>;
     /** Recorded apart from the reading of its block, so what one endpoint has shown need not be what another one shows. */
     recorded_late: Generated<boolean>;
   };

@@ -105,11 +105,12 @@ export function returnWithdrawnGroup(
 
 /**
  * Returns the group of an unmatched movement into or out of the treasury, booked against exceptions. Returns undefined
- * for a movement from the treasury to itself.
+ * for a movement from the treasury to itself, and for one to a merchant who is paid directly.
  */
 export function unmatchedGroup(chain: Chain, observation: UnmatchedObservation): Group | undefined {
   const { token, payer, receiver } = observation;
   if (payer === receiver) return undefined;
+  if (payer !== chain.treasury && receiver !== chain.treasury) return undefined;
   const asset = tokenAsset(chain.chain, token);
   const scope = getChainDriver(chain.chain).movementScope(observation);
   const amount = receiver === chain.treasury ? observation.amount : -observation.amount;

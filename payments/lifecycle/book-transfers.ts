@@ -24,7 +24,7 @@ export function createBookingHandlers(deps: PaymentDeps): BookingHandlers {
     confirmed: (db, confirmed) => bookConfirmed(deps, db, confirmed),
     ended: (db, ended, reason) => endPayments(deps, db, ended, { to: "expired", reason }),
     failed: (db, failed, reason) => endPayments(deps, db, failed, { to: "failed", reason }),
-    unsolicited: (db, chain, movements) => openUnsolicitedPayments(deps, db, chain, movements),
+    unsolicited: (...args) => openUnsolicitedPayments(deps, ...args),
     unmatched: (db, observations) => bookUnmatched(deps, db, observations),
     dust: (db, dust) => bookDust(deps, db, dust),
     gas: (db, spent) => bookGas(deps, db, spent),

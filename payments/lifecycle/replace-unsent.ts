@@ -10,7 +10,7 @@ import type { Db } from "../../db/tables.ts";
 const REPLACED = "other money has paid the payment before anything was sent";
 
 /**
- * Makes a payment in `processing` that of another quote, because money of that quote is on the chain, and the transfer that was
+ * Makes a payment in `processing` that of another quote, because money of that quote is final, and the transfer that was
  * accepted was never sent. Otherwise a stranger with the payment's link could accept it with an authorization that fails later, and
  * keep the buyer's own transaction from paying. Ends that transfer and refuses its attempt. The payment stays `processing`.
  *

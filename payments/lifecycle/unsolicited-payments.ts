@@ -19,10 +19,10 @@ import { replaceUnsent } from "./replace-unsent.ts";
  * submitted the buyer's signature, or the buyer's wallet has pushed the money without a confirm. Each such payment gets
  * an attempt and moves to `processing`, by the quote that the money matches.
  *
- * Runs in the transaction that records the movements. The payments' rows stay locked in it, so that a concurrent
+ * Runs in the transaction that records or books the movements. The payments' rows stay locked in it, so that a concurrent
  * confirm runs entirely before or after.
  *
- * A payment that is being paid by a transfer that was never sent takes the money as well, and the transfer ends.
+ * Money that is final (`isFinal`) also pays a payment whose accepted transfer was never sent, and the transfer ends.
  *
  * The payment takes the money if it moved in time by the chain's clock, however late the watcher reads it, or if its
  * confirm was accepted in time. Later money becomes an exception.
@@ -32,6 +32,7 @@ export async function openUnsolicitedPayments(
   db: Db,
   chain: string,
   movements: readonly TokenMovement[],
+  { isFinal } = { isFinal: false },
 ): Promise<() => void> {
   const money = movements.flatMap(({ authorizationNonce, token, payer, receiver, amount }) =>
     authorizationNonce === null ? [] : [{ authorization_nonce: authorizationNonce, token, payer, receiver, amount }],
@@ -56,7 +57,7 @@ export async function openUnsolicitedPayments(
     const ids = [option.payment_id];
     const moved = await moveRows(db, "payment", { ids, from: "requires_action", to: "processing", at, set });
     if (moved.length === 0) {
-      const ended = await replaceUnsent(db, option, { unassigned, at });
+      const ended = isFinal && (await replaceUnsent(db, option, { unassigned, at }));
       if (!ended) continue;
       replaced.push(ended);
     }

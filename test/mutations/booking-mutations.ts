@@ -118,6 +118,12 @@ export const bookingMutations: readonly MutationGroup[] = [
         replace: "observation.amount",
       },
       {
+        name: "money that went to a merchant directly is booked as an exception",
+        find: "if (payer !== chain.treasury && receiver !== chain.treasury) return undefined;",
+        replace: "",
+        tests: ["test/integration/payments/lifecycle/replaced-when-final.test.ts"],
+      },
+      {
         name: "a transfer from the treasury to itself is booked",
         find: "if (payer === receiver) return undefined;",
         replace: "",
@@ -254,6 +260,28 @@ export const bookingMutations: readonly MutationGroup[] = [
         name: "a deposit that a reorg below the final height has moved is booked twice",
         find: "const moved = await moveBookings(db, chain.chain, locked);",
         replace: "const moved: typeof locked = [];",
+      },
+      {
+        name: "money that pays a payment is booked as an exception as well",
+        find: "unmatched.filter((row) => !paying.includes(row))",
+        replace: "unmatched",
+        tests: ["test/integration/payments/lifecycle/replaced-when-final.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/pay-with-unmatched.ts",
+    tests: ["test/integration/payments/lifecycle/replaced-when-final.test.ts"],
+    mutations: [
+      {
+        name: "equal movements that are final together pay one transfer",
+        find: "open.delete(transfer);",
+        replace: "",
+      },
+      {
+        name: "money beside an accepted transfer that was never sent pays nothing when it is final",
+        find: "{ isFinal: true }",
+        replace: "{ isFinal: false }",
       },
     ],
   },

@@ -691,6 +691,15 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
+        name: "a transfer ends with its authorization although other money waits to be final",
+        find: ".where(sql<boolean>`not ${isAwaitingMoney}`)",
+        replace: "",
+        tests: [
+          "test/integration/payments/lifecycle/replaced-when-final.test.ts",
+          "test/integration/payments/lifecycle/solana-replaced-when-final.test.ts",
+        ],
+      },
+      {
         name: "a Permit2 transfer ends in the second of its deadline",
         find: 'eb("valid_before", "<", args.at)',
         replace: 'eb("valid_before", "<=", args.at)',

@@ -179,6 +179,17 @@ export const ingressMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/lifecycle/unsolicited-payments.ts",
+    tests: ["test/integration/payments/lifecycle/replaced-when-final.test.ts"],
+    mutations: [
+      {
+        name: "money that is not final ends an accepted transfer",
+        find: "isFinal && (await",
+        replace: "(await",
+      },
+    ],
+  },
+  {
     file: "payments/lifecycle/replace-unsent.ts",
     tests: ["test/integration/payments/lifecycle/replace-unsent.test.ts"],
     mutations: [
@@ -198,7 +209,7 @@ export const ingressMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
-        name: "a payer's second movement of another amount makes the block unreadable",
+        name: "a payer's second movement of another amount cannot be booked",
         find: "|| isSamePayer(held, option)",
         replace: "",
       },

@@ -177,10 +177,10 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
     mutations: [
       {
-        name: "money beside an accepted transfer that was never sent is not offered to its payment",
-        find: 'row.purpose === "payment" && row.state === "ready" &&',
-        replace: "false &&",
-        tests: ["test/integration/payments/lifecycle/replace-unsent.test.ts"],
+        name: "money that went to a merchant beside a transfer that was never sent is dropped",
+        find: ' || waiting.has(log.authorizationNonce ?? "")',
+        replace: "",
+        tests: ["test/integration/payments/lifecycle/replaced-when-final.test.ts"],
       },
       {
         name: "an ended transfer matches money that arrives late",
@@ -201,6 +201,12 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/lifecycle/pushes.test.ts"],
       },
       {
+        name: "the time of a movement is not recorded, and money from after the deadline pays",
+        find: "moved_at: log.at ?? null",
+        replace: "moved_at: null",
+        tests: ["test/integration/payments/lifecycle/replaced-when-final.test.ts"],
+      },
+      {
         name: "one transfer matches two movements of the same block",
         find: "if (transfer) open.delete(transfer);",
         replace: "",
@@ -209,7 +215,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "movements between third parties are recorded",
-        find: "return transfer || isOurs(chain, log) ? ",
+        find: "return transfer || isKept ? ",
         replace: "return true ? ",
         tests: ["test/integration/transfers/watch-pass.test.ts"],
       },
@@ -1050,6 +1056,12 @@ export const transferMutations: readonly MutationGroup[] = [
     file: "transfers/decline-transfer.ts",
     tests: ["test/integration/transfers/ended-transfers.test.ts"],
     mutations: [
+      {
+        name: "a payment fails with its payer's screening although other money waits to be final",
+        find: "if (await awaitsMoney(db, row.id)) return undefined;",
+        replace: "",
+        tests: ["test/integration/payments/lifecycle/replaced-when-final.test.ts"],
+      },
       {
         name: "money is bound to a transfer that has ended, and is never booked",
         find: "return { ok: moved.length > 0, isMade: true };",

@@ -214,6 +214,8 @@ async function bookUpTo(
   { cursor, final, handlers }: { cursor: Cursor; final: number; handlers: FinalHandlers },
 ): Promise<void> {
   const agreement = openAgreement(deps, chain);
+  const { unmatched: book, unsolicited } = handlers;
+  await bookUnmatched(deps, chain, { final, book, unsolicited, keepAgreedMovements: agreement.keepMovements });
   const held: string[] = [];
   for (let full = true; full; ) {
     const listed = await listConfirmable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK, except: held });
@@ -222,7 +224,6 @@ async function bookUpTo(
     await confirmChunk(deps, chain, confirmable, { final, book: handlers.confirmed });
     full = listed.length === CHUNK;
   }
-  await bookUnmatched(deps, chain, { final, book: handlers.unmatched, keepAgreedMovements: agreement.keepMovements });
   for (const movement of agreement.listRefuted()) await orphanRefuted(deps, chain, cursor, movement);
   cursor.finalNumber = Math.max(cursor.finalNumber, final);
 }

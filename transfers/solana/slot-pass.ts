@@ -163,7 +163,6 @@ async function runFullPass(
   await attempt(() => endExpiredTransactions(deps, chain, { tracked, final, book: handlers.ended }));
   await attempt(() => raiseFees(deps, chain, tracked));
   await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: handlers.rent }));
-  await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, handlers }));
   const keepUnmatched = (rows: readonly UnmatchedObservation[]) =>
     keepAgreedMovements(deps, chain, rows, ({ tx_hash: hash, block_number: slot, ...row }) => ({
       hash,
@@ -171,7 +170,10 @@ async function runFullPass(
       isOurs: false,
       ...row,
     }));
-  await bookUnmatched(deps, chain, { final: final.slot, book: handlers.unmatched, keepAgreedMovements: keepUnmatched });
+  const { unmatched: book, unsolicited } = handlers;
+  const unmatched = { final: final.slot, book, unsolicited, keepAgreedMovements: keepUnmatched };
+  await attempt(() => bookUnmatched(deps, chain, unmatched));
+  await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, handlers }));
   await bookDust(deps, chain, { final: final.slot, book: handlers.dust });
 }
 

@@ -111,6 +111,8 @@ create table observation (
   booked boolean not null default false,
   dust_id bigint references dust,
   observed_at timestamptz not null,
+  -- The block's time; null if it was not read.
+  moved_at timestamptz,
   recorded_late boolean not null default false,
   primary key (chain, block_id, tx_hash, log_index)
 );

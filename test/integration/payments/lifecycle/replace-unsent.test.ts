@@ -167,7 +167,7 @@ test("of two movements that watchers record at the same moment one pays, and the
     const { authorization_nonce: authorizationNonce, token, payer, receiver, amount } = quote;
     const place = { blockId: "0x1", blockNumber: 1, txHash: "0x2", logIndex };
     const movement = { ...place, authorizationNonce, token, payer, receiver, amount };
-    return fixture.db.transaction().execute((db) => unsolicited(db, chain.id, [movement]));
+    return fixture.db.transaction().execute((db) => unsolicited(db, chain.id, [movement], { isFinal: true }));
   };
   await Promise.all(quotes.map(open));
   expect((await fixture.transfers()).map(({ state }) => state).toSorted()).toEqual(["awaited", "ended"]);
