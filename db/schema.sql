@@ -1209,12 +1209,12 @@ CREATE INDEX refund_unpaid ON public.refund USING btree (id) WHERE (state = ANY 
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
 CREATE INDEX retained_payment_failing ON public.retained_payment USING btree (relation) WHERE (error IS NOT NULL);
 CREATE INDEX retained_payment_retry ON public.retained_payment USING btree (relation, retry_at);
-CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'accumulating'::text])));
+CREATE INDEX settlement_converted ON public.settlement USING btree (asset, merchant_id) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'accumulating'::text])));
 CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
 CREATE INDEX settlement_destination_direct ON public.settlement_destination USING btree (destination) WHERE direct;
 CREATE INDEX settlement_destination_edited ON public.settlement_destination USING btree (updated_at) WHERE (updated_at > created_at);
 CREATE INDEX settlement_in_transit ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'paying'::text);
-CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'accumulating'::text]));
+CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id, asset, converted, number) WHERE (state = ANY (ARRAY['due'::text, 'accumulating'::text]));
 CREATE INDEX settlement_paid ON public.settlement USING btree (paid_at) WHERE (state = 'paid'::text);
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_retries, due_at) WHERE (due_at IS NOT NULL);

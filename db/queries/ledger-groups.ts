@@ -106,14 +106,17 @@ export async function creditMerchants(
 
 const keyOf = ({ merchantId, asset }: Credit) => `${merchantId} ${asset}`;
 
-/** Returns merchants' balances, without those that have never been credited. */
+/** Returns merchants' balances, without those that have never been credited. `converted` is what came in other assets. */
 export async function listMerchantBalances(
   db: Db,
   keys: readonly Pick<Credit, "merchantId" | "asset">[],
-): Promise<Credit[]> {
+): Promise<(Credit & { converted: bigint })[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<Credit>`
-    select merchant_id as "merchantId", asset, amount from merchant_balance where (merchant_id, asset) in (
+  const { rows } = await sql<Credit & { converted: bigint }>`
+    select merchant_id as "merchantId", asset, amount,
+      (select coalesce(sum(s.amount), 0) from settlement s where s.merchant_id = b.merchant_id and s.asset = b.asset
+        and s.converted and s.state in ('due', 'accumulating')) as converted
+    from merchant_balance b where (merchant_id, asset) in (
       select * from unnest(${keys.map(({ merchantId }) => merchantId)}::text[], ${keys.map(({ asset }) => asset)}::text[]))`.execute(
     db,
   );

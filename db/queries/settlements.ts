@@ -168,12 +168,14 @@ export async function listOpenNumbers(
 }
 
 /** A settlement whose payout has not begun, from which a refund may still deduct. */
-export type NotBegun = { id: string; state: "due" | "accumulating"; number: number; amount: bigint };
+export type NotBegun = Pick<SettlementRow, "id" | "number" | "amount" | "converted"> & {
+  state: "due" | "accumulating";
+};
 
 function selectUnbegun(db: Db) {
   return db
     .selectFrom("settlement")
-    .select(["id", "state", "number", "amount"])
+    .select(["id", "state", "number", "amount", "converted"])
     .where("state", "in", ["due", "accumulating"])
     .$narrowType<Pick<NotBegun, "state">>();
 }
@@ -183,27 +185,30 @@ const PAGE = 100;
 
 /**
  * Returns settlements of a merchant that have not begun and that together cover an amount, or all of them when they do not:
- * `own` first, then the oldest. Reads only as many as it needs. Does not lock them.
+ * `own` first, then those that are converted as `converted` says, then the others, each the oldest first. Reads only as many as
+ * it needs. Does not lock them.
  */
 export async function chooseNotBegun(
   db: Db,
-  args: { merchantId: string; asset: string; own: string | null; amount: bigint },
+  args: { merchantId: string; asset: string; own: string | null; converted: boolean; amount: bigint },
 ): Promise<NotBegun[]> {
-  const { merchantId, asset, own, amount } = args;
+  const { merchantId, asset, own, converted, amount } = args;
   const ofMerchant = selectUnbegun(db).where("merchant_id", "=", merchantId).where("asset", "=", asset);
-  const readPage = (after: number) => ofMerchant.where("number", ">", after).orderBy("number").limit(PAGE).execute();
+  const readPage = (kind: boolean, after: number) =>
+    ofMerchant.where("converted", "=", kind).where("number", ">", after).orderBy("number").limit(PAGE).execute();
   const chosen: NotBegun[] = await ofMerchant.where("id", "=", own ?? "").execute();
   let left = amount - sumOf(chosen);
-  for (let after = 0, full = true; full && left > 0n; ) {
-    const rows = await readPage(after);
-    for (const row of rows) {
-      if (left <= 0n || row.id === own) continue;
-      chosen.push(row);
-      left -= row.amount;
+  for (const kind of [converted, !converted])
+    for (let after = 0, full = true; full && left > 0n; ) {
+      const rows = await readPage(kind, after);
+      for (const row of rows) {
+        if (left <= 0n || row.id === own) continue;
+        chosen.push(row);
+        left -= row.amount;
+      }
+      after = rows.at(-1)?.number ?? after;
+      full = rows.length === PAGE;
     }
-    after = rows.at(-1)?.number ?? after;
-    full = rows.length === PAGE;
-  }
   return chosen;
 }
 

@@ -91,10 +91,10 @@ async function creditRest(deps: Deps, db: Db, settlement: SettlementRow, rest: b
  * much of it they cover, minor units.
  */
 async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, more: bigint): Promise<bigint> {
-  const { id, merchant_id: merchantId, asset } = settlement;
+  const { id, merchant_id: merchantId, asset, converted } = settlement;
   const at = deps.now();
   let left = more;
-  for (const one of await lockCovering(db, { merchantId, asset, own: null, amount: more })) {
+  for (const one of await lockCovering(db, { merchantId, asset, own: null, converted, amount: more })) {
     const taken = await deductFromSettlement(db, one, left, at);
     if (taken === one.amount) await relinkPayments(db, { from: one.id, to: id });
     else if (taken > 0n) await relinkPaid(db, { from: one.id, to: id, paid: taken });

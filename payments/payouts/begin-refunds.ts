@@ -2,10 +2,10 @@ import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
 import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
-import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
+import { type Credit, debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import { type DueRefund, listDueRefunds, moveToPaying } from "../../db/queries/refunds.ts";
 import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
-import { chooseNotBegun, lockNotBegun, sumOf } from "../../db/queries/settlements.ts";
+import { chooseNotBegun, lockNotBegun, type NotBegun, sumOf } from "../../db/queries/settlements.ts";
 import { listStatementsOf } from "../../db/queries/signed-statements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
@@ -29,6 +29,7 @@ export type RefundOutcome =
   | "unknown_asset"
   | "not_served"
   | "balance_short"
+  | "inventory_short"
   | RefusalReason;
 type Deps = PaymentDeps & PayoutDeps;
 
@@ -36,7 +37,8 @@ type Deps = PaymentDeps & PayoutDeps;
  * Begins refunds. In one database transaction per refund, the treasury signs a transfer back to the payer, and the
  * amount moves from the merchant's balance to in transit. The transfer's nonce names the refund, so the chain rejects a
  * second one. A refund that exceeds its merchant's balance waits until the balance covers it, and the merchant's
- * settlements of that asset wait behind it. It never uses another merchant's money. A refund whose receiver fails
+ * settlements of that asset wait behind it. It never uses another merchant's money: what is not paid with money that came in the
+ * refunded asset waits until the treasury's inventory covers it. A refund whose receiver fails
  * screening is held until an operator decides. A refund waits when the chain shows a later one of its payment that the
  * database does not know. Returns outcomes in the order of `refundIds`.
  */
@@ -77,7 +79,7 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
     left = short.map(({ payout }) => payout);
     if (covered.length === 0) {
       // A refund that another worker has begun meanwhile has taken what it seems to lack.
-      for (const { id } of await listDueRefunds(deps.db, idsOf(left))) outcomes.set(id, "balance_short");
+      await recordShort(deps, short, outcomes);
       break;
     }
     failures.push(...(await beginCovered(deps, covered, { caughtUp, outcomes })));
@@ -86,7 +88,17 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
   return refundIds.map((id) => outcomes.get(id) ?? "begun");
 }
 
-const idsOf = (refunds: readonly DueRefund[]) => refunds.map(({ id }) => id);
+type Short = { payout: DueRefund; why: "balance_short" | "inventory_short" };
+/** Records that refunds wait for a balance or for inventory. */
+async function recordShort(deps: Deps, short: readonly Short[], outcomes: Map<string, RefundOutcome>): Promise<void> {
+  // A refund that another worker has begun meanwhile has taken what it seems to lack.
+  const due = await listDueRefunds(
+    deps.db,
+    short.map(({ payout }) => payout.id),
+  );
+  const dueIds = new Set(due.map(({ id }) => id));
+  for (const { payout, why } of short) if (dueIds.has(payout.id)) outcomes.set(payout.id, why);
+}
 
 /** Signs refunds and begins them. Adds to `outcomes` why refunds wait, and returns what was thrown. */
 async function beginCovered(
@@ -143,7 +155,7 @@ type Drawn = DueRefund & { merchant_id: string };
  * Why a refund's transaction is rolled back. `changed`: a chosen settlement has begun, so others have to be chosen.
  * `watcher_behind`: the database was restored after signing.
  */
-type Rollback = "balance_short" | "changed" | "watcher_behind";
+type Rollback = "balance_short" | "inventory_short" | "changed" | "watcher_behind";
 type Written = { ok: true; afterCommit?: () => Promise<void> } | { ok: false; why: Rollback };
 
 /** A refund with its transfer, and the database epoch in which it was signed. */
@@ -179,14 +191,20 @@ async function writeBegun(deps: Deps, db: Db, { refund, transfer, epoch }: Signe
 async function debit(db: Db, refund: Drawn, at: Date): Promise<Rollback | undefined> {
   const { merchant_id: merchantId, asset } = refund;
   const drawn = owedOf(refund);
-  const why = await draw(db, refund, { ...drawn, merchantId }, at);
+  const converted = isConverted(refund);
+  const chosen = await chooseNotBegun(db, { merchantId, ...drawn, own: refund.settlement_id, converted });
+  // The operator may have moved the asset that the buyer paid in, and money that came in another asset is no money of this one.
+  const needsInventory = converted || chosen.some((one) => one.converted);
+  // Lock order: the inventory, then settlements, then balances (avoids deadlock).
+  if (needsInventory) await lockInventory(db, asset);
+  const why = await draw(db, refund, { merchantId, ...drawn, chosen }, at);
   if (why) return why;
   await insertGroups(db, [refundBegunGroup({ ...refund, merchantId, drawn })], at);
-  // The operator may have moved the asset that the buyer paid in; then the refund waits for inventory.
-  if (refund.owed_asset !== null) await lockInventory(db, asset);
-  const isShort = refund.owed_asset !== null && (await readInventory(db, asset)) < 0n;
-  return isShort ? "balance_short" : undefined;
+  return needsInventory && (await readInventory(db, asset)) < 0n ? "inventory_short" : undefined;
 }
+
+/** Returns true for a refund in another asset than the one in which its merchant is owed the payment. */
+const isConverted = ({ owed_asset }: DueRefund): boolean => owed_asset !== null;
 
 /** Returns what a refund takes from its merchant's balance. */
 function owedOf({ asset, amount, owed_asset, owed_amount }: DueRefund): { asset: string; amount: bigint } {
@@ -194,11 +212,9 @@ function owedOf({ asset, amount, owed_asset, owed_amount }: DueRefund): { asset:
 }
 
 function toDraw(refund: DueRefund): Draw {
-  const { merchant_id: merchantId, owed_asset, asset, amount } = refund;
-  return {
-    balance: merchantId === null ? null : { merchantId, ...owedOf(refund) },
-    inventory: merchantId === null || owed_asset === null ? null : { asset, amount },
-  };
+  const { merchant_id: merchantId, asset, amount } = refund;
+  const balance = merchantId === null ? null : { merchantId, ...owedOf(refund) };
+  return { paid: { asset, amount }, balance, converted: isConverted(refund) };
 }
 
 /** Returns what the signer is asked for: the refund of a payment, or the return of the movement that an exception booked. */
@@ -224,19 +240,17 @@ function toPayout(refund: DueRefund, approvals: readonly Statement[]): Payout {
 }
 
 /**
- * Deducts a refund from its merchant's balance and settlements. The amount is deducted first from the settlement of the
- * refunded payment, then from the oldest settlements that have not begun; each of them is reduced or netted. The
- * balance stays equal to the sum of the open settlements, and the deductions are reported with the payments of those
+ * Deducts a refund from its merchant's balance and from the chosen settlements. The amount is deducted first from the settlement
+ * of the refunded payment, then from those of payments in the same asset, then from the others, each the oldest first; each of
+ * them is reduced or netted. The balance stays equal to the sum of the open settlements, and the deductions are reported with the payments of those
  * settlements. Returns why it cannot, or undefined.
  */
 async function draw(
   db: Db,
   refund: Drawn,
-  { merchantId, asset, amount }: { merchantId: string; asset: string; amount: bigint },
+  { merchantId, asset, amount, chosen }: Credit & { chosen: readonly NotBegun[] },
   at: Date,
 ): Promise<Rollback | undefined> {
-  // Lock order: settlements, then balances (avoids deadlock).
-  const chosen = await chooseNotBegun(db, { merchantId, asset, own: refund.settlement_id, amount });
   const ids = chosen.map(({ id }) => id);
   const locked = await lockNotBegun(db, ids);
   if (sumOf(locked) < amount && sumOf(chosen) >= amount) return "changed";

@@ -194,7 +194,7 @@ function toPayout({ id, merchant_id: merchantId, asset, number, amount, register
 }
 
 function toDraw({ merchant_id: merchantId, asset, amount, converted }: SettlementWithDestination): Draw {
-  return { balance: { merchantId, asset, amount }, inventory: converted ? { asset, amount } : null };
+  return { paid: { asset, amount }, balance: { merchantId, asset, amount }, converted };
 }
 
 /** Why a batch of payouts is rolled back. `watcher_behind`: the database was restored after signing. */
@@ -245,13 +245,11 @@ function reportInventoryShort(deps: Deps, { id, asset, amount }: SettlementWithD
 /** Writes state, balances, ledger and transfers of payouts. Returns the payouts that moved to `paying`. */
 async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promise<BeginResult> {
   const at = deps.now();
+  // Lock order: inventories, then settlements, then balances (avoids deadlock).
+  for (const asset of listInventories(payouts)) await lockInventory(db, asset);
   const begun = await moveToPaying(db, payouts, at);
-  const converted = begun.filter(({ settlement }) => settlement.converted).map(({ settlement }) => settlement.asset);
-  // Money that came in another asset is paid out of the treasury's inventory beyond what it owes to other merchants.
-  for (const asset of [...new Set(converted)].sort()) {
-    await lockInventory(db, asset);
+  for (const asset of listInventories(begun))
     if ((await readInventory(db, asset)) < 0n) return { ok: false, why: "inventory_short" };
-  }
   const keyOf = ({ settlement }: Payout) => ({ merchantId: settlement.merchant_id, asset: settlement.asset });
   for (const { merchantId, asset, items } of groupByBalance(begun, keyOf)) {
     const amount = items.reduce((sum, { settlement }) => sum + settlement.amount, 0n);
@@ -267,6 +265,15 @@ async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promi
     at,
   );
   return { ok: true, begun };
+}
+
+/**
+ * Returns the assets whose inventory pays these payouts, in a fixed order: money that came in another asset is paid out of what the
+ * treasury has beyond what it owes to other merchants.
+ */
+function listInventories(payouts: readonly Payout[]): string[] {
+  const converted = payouts.filter(({ settlement }) => settlement.converted).map(({ settlement }) => settlement.asset);
+  return [...new Set(converted)].sort();
 }
 
 /**

@@ -3,50 +3,71 @@ import { type Credit, listMerchantBalances } from "../../db/queries/ledger-group
 import type { Db } from "../../db/tables.ts";
 
 /**
- * What a payout takes: from its merchant's balance (null for money that no merchant owns), and from the treasury's inventory
- * when its money came in another asset (otherwise null).
+ * What a payout moves (`paid`), and what it takes from its merchant's balance (null for money that no merchant owns). `converted`:
+ * it takes first what came in another asset, otherwise first what came in the asset of the balance.
  */
-export type Draw = { balance: Credit | null; inventory: { asset: string; amount: bigint } | null };
+export type Draw = { paid: { asset: string; amount: bigint }; balance: Credit | null; converted: boolean };
 
 type Short = "inventory_short" | "balance_short";
 type Split<Payout> = { covered: Payout[]; short: { payout: Payout; why: Short }[] };
+/** What is left of a balance: what came in its asset, and what came in others. */
+type Left = { own: bigint; converted: bigint };
 
 /**
- * Splits payouts by whether the balances and the inventory cover them now; an earlier payout has priority. The signer counts
- * what it has signed for ever, so it is asked only for payouts that can begin. Takes no locks: the transaction that begins a
- * payout decides.
+ * Splits payouts by whether the balances and the inventory cover them now; an earlier payout has priority. A payout takes
+ * inventory for all that it moves, except for what came in the asset that it moves. The signer counts what it has signed for
+ * ever, so it is asked only for payouts that can begin. Takes no locks: the transaction that begins a payout decides.
  */
 export async function splitByCover<Payout>(
   db: Db,
   payouts: readonly Payout[],
   drawOf: (payout: Payout) => Draw,
 ): Promise<Split<Payout>> {
-  const draws = payouts.map(drawOf);
-  const assets = new Set(draws.flatMap(({ inventory }) => inventory?.asset ?? []));
-  const balances = await listMerchantBalances(
+  const draws = payouts.map((payout) => ({ payout, ...drawOf(payout) }));
+  const credited = await listMerchantBalances(
     db,
     draws.flatMap(({ balance }) => balance ?? []),
   );
-  const left = new Map(balances.map((one) => [keyOf(one), one.amount]));
-  for (const asset of assets) left.set(asset, await readInventory(db, asset));
+  const balances = new Map(
+    credited.map(({ amount, converted, ...key }): [string, Left] => [
+      keyOf(key),
+      { own: amount - converted, converted },
+    ]),
+  );
+  const inventories = new Map<string, bigint>();
   const split: Split<Payout> = { covered: [], short: [] };
-  for (const [index, payout] of payouts.entries()) {
-    const { balance = null, inventory = null } = draws[index] ?? {};
-    const why = findShort(left, { balance, inventory });
-    if (why) {
-      split.short.push({ payout, why });
+  for (const { payout, paid, balance, converted } of draws) {
+    if (!balance) {
+      split.covered.push(payout);
       continue;
     }
+    const left = balances.get(keyOf(balance)) ?? { own: 0n, converted: 0n };
+    const after = take(left, balance.amount, converted);
+    if (after.own + after.converted < 0n) {
+      split.short.push({ payout, why: "balance_short" });
+      continue;
+    }
+    const needed = paid.asset === balance.asset ? left.converted - after.converted : paid.amount;
+    if (needed > 0n) {
+      const inventory = inventories.get(paid.asset) ?? (await readInventory(db, paid.asset));
+      if (inventory < needed) {
+        split.short.push({ payout, why: "inventory_short" });
+        continue;
+      }
+      inventories.set(paid.asset, inventory - needed);
+    }
     split.covered.push(payout);
-    if (balance) left.set(keyOf(balance), (left.get(keyOf(balance)) ?? 0n) - balance.amount);
-    if (inventory) left.set(inventory.asset, (left.get(inventory.asset) ?? 0n) - inventory.amount);
+    balances.set(keyOf(balance), after);
   }
   return split;
 }
 
-function findShort(left: ReadonlyMap<string, bigint>, { balance, inventory }: Draw): Short | undefined {
-  if (inventory && (left.get(inventory.asset) ?? 0n) < inventory.amount) return "inventory_short";
-  return balance && (left.get(keyOf(balance)) ?? 0n) < balance.amount ? "balance_short" : undefined;
+function take({ own, converted }: Left, amount: bigint, convertedFirst: boolean): Left {
+  const first = convertedFirst ? converted : own;
+  const rest = amount > first ? amount - first : 0n;
+  return convertedFirst
+    ? { own: own - rest, converted: converted - amount + rest }
+    : { own: own - amount + rest, converted: converted - rest };
 }
 
 const keyOf = ({ merchantId, asset }: Pick<Credit, "merchantId" | "asset">) => `${merchantId} ${asset}`;

@@ -48,6 +48,13 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/payouts/cross-asset-payments.test.ts"],
       },
       {
+        name: "a payout of converted money holds its settlement while it waits for the inventory",
+        find: "for (const asset of listInventories(payouts)) await lockInventory(db, asset);\n  const begun = await moveToPaying(db, payouts, at);",
+        replace:
+          "const begun = await moveToPaying(db, payouts, at);\n  for (const asset of listInventories(payouts)) await lockInventory(db, asset);",
+        tests: ["test/integration/payments/payouts/treasury-inventory.test.ts"],
+      },
+      {
         name: "a payout begins in another epoch than the one in which it was decided",
         find: "const passed = await deps.epoch.pass(db, ...epochs.values());",
         replace: "const passed = { ok: true as const, afterCommit: async () => undefined };",
@@ -169,6 +176,23 @@ export const payoutMutations: readonly MutationGroup[] = [
         name: "the inventory includes money that is payable to merchants",
         find: "- coalesce((select sum(amount) from merchant_balance where asset = ${asset}), 0)",
         replace: "",
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/split-by-cover.ts",
+    tests: ["test/integration/payments/payouts/treasury-inventory.test.ts"],
+    mutations: [
+      {
+        name: "the signer is asked for a refund whose merchant's balance came in another asset that waits for inventory",
+        find: "left.converted - after.converted",
+        replace: "0n",
+      },
+      {
+        name: "the signer is asked for refunds that their merchant's balance does not cover together",
+        find: "balances.set(keyOf(balance), after);",
+        replace: "",
+        tests: ["test/integration/signer/payouts-that-wait.test.ts"],
       },
     ],
   },

@@ -146,9 +146,22 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund of converted money uses other merchants' money",
-        find: "refund.owed_asset !== null && (await readInventory(db, asset)) < 0n",
+        find: "needsInventory && (await readInventory(db, asset)) < 0n",
         replace: "false",
         tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
+      },
+      {
+        name: "a refund that begins on money that came in another asset uses other merchants' money",
+        find: "converted || chosen.some((one) => one.converted)",
+        replace: "converted",
+        tests: ["test/integration/payments/payouts/treasury-inventory.test.ts"],
+      },
+      {
+        name: "a refund holds its settlements while it waits for the inventory",
+        find: "if (needsInventory) await lockInventory(db, asset);\n  const why = await draw(db, refund, { merchantId, ...drawn, chosen }, at);",
+        replace:
+          "const why = await draw(db, refund, { merchantId, ...drawn, chosen }, at);\n  if (needsInventory) await lockInventory(db, asset);",
+        tests: ["test/integration/payments/payouts/treasury-inventory.test.ts"],
       },
       {
         name: "a refund begins while the watcher is behind",

@@ -22,10 +22,10 @@ create table settlement (
 create unique index settlement_accumulating on settlement (merchant_id, asset) where state = 'accumulating';
 create index settlement_queue on settlement (merchant_id, asset, due_retries, due_at) where due_at is not null;
 create index settlement_waiting on settlement (merchant_id, asset, coalesce(closed_at, created_at)) where state = 'due';
-create index settlement_not_begun on settlement (merchant_id, asset, number) where state in ('due', 'accumulating');
+create index settlement_not_begun on settlement (merchant_id, asset, converted, number) where state in ('due', 'accumulating');
 create index settlement_paying on settlement (created_at) where state = 'paying';
 create index settlement_in_transit on settlement (merchant_id, asset) where state = 'paying';
 create index settlement_paid on settlement (paid_at) where state = 'paid';
-create index settlement_converted on settlement (asset) where converted and state in ('due', 'accumulating');
+create index settlement_converted on settlement (asset, merchant_id) where converted and state in ('due', 'accumulating');
 create trigger settlement_insert_events after insert on settlement referencing new table as added
   for each statement execute function record_insert_events();

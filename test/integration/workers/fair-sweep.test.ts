@@ -190,7 +190,7 @@ test("a refund reads only the settlements that it draws on, however many its mer
   const fixture = await makeMerchantFixture(chain);
   const paymentId = await fixture.pay(await fundBuyer(chain));
   const { id: own } = await fixture.settlementOf(paymentId);
-  const of = { merchantId: fixture.merchantId, asset: chain.asset };
+  const of = { merchantId: fixture.merchantId, asset: chain.asset, converted: false };
   await fixture.db.deleteFrom("merchant_balance").where("merchant_id", "=", fixture.merchantId).execute();
   await fixture.db.updateTable("settlement").set({ number: 5_001 }).where("id", "=", own).execute();
   await addSettlements(fixture, 5_000);

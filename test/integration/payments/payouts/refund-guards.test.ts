@@ -130,7 +130,7 @@ test.each([
     await moveElsewhere();
     return { outcomes: refunding };
   });
-  expect(await outcomes).toEqual(["balance_short"]);
+  expect(await outcomes).toEqual(["inventory_short"]);
   expect(await balanceOf(fixture)).toBe(2_000_000n);
   expect(await refundsSent(fixture)).toEqual([]);
 });
