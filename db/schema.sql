@@ -1246,7 +1246,7 @@ CREATE UNIQUE INDEX collected_data_attempt ON public.collected_data USING btree 
 CREATE UNIQUE INDEX collected_data_posted ON public.collected_data USING btree (payment_id, account, requester) WHERE (attempt_id IS NULL);
 CREATE UNIQUE INDEX destination_change_waiting ON public.destination_change USING btree (merchant_id, asset) WHERE (state = 'requested'::text);
 CREATE UNIQUE INDEX observation_one_per_transfer ON public.observation USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
-CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'accumulating'::text);
+CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset, converted) WHERE (state = 'accumulating'::text);
 CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account, replacement) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'broadcast'::text, 'accepted'::text, 'included'::text])));
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id, (
 CASE
@@ -2248,6 +2248,7 @@ CREATE TRIGGER refund_place BEFORE INSERT ON public.refund FOR EACH ROW WHEN ((n
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_state_webhook AFTER UPDATE OF state ON public.refund FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_refund_events();
+CREATE TRIGGER settlement_begins_at_minimum AFTER INSERT ON public.settlement FOR EACH ROW WHEN ((new.state = 'accumulating'::text)) EXECUTE FUNCTION wake_settlements_at_minimum();
 CREATE TRIGGER settlement_destination_added AFTER INSERT ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
 CREATE TRIGGER settlement_destination_changed AFTER UPDATE ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
 CREATE TRIGGER settlement_insert_events AFTER INSERT ON public.settlement REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();

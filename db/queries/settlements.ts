@@ -13,7 +13,7 @@ export type NewSettlement = {
   amount: bigint;
   /** Null for a settlement that is paid already. */
   dueAt: Date | null;
-  /** Part of it was paid in another asset. */
+  /** It was paid in other assets. */
   converted?: boolean;
 };
 
@@ -26,24 +26,32 @@ export async function insertSettlements(db: Db, settlements: readonly NewSettlem
     .execute();
 }
 
+/** An amount of a merchant's accumulating settlement: of what came in other assets (`converted`), or in the settlement's own. */
+export type AccumulatingPart = { converted: boolean; amount: bigint };
+
+/** An accumulating settlement, and when it is due. */
+export type AccumulatingSettlement = { id: string; converted: boolean; due_at: Date };
+
 /**
- * Adds to the accumulating settlement of a merchant and asset, and makes it due at once when it reaches `limit`. Returns
- * undefined when there is none.
+ * Adds to the accumulating settlements of a merchant and asset, and makes those due at once that reach `limit`. Returns those that
+ * exist. Locks them in the order of their ids, as refunds do (avoids deadlock).
  */
 export async function addToAccumulating(
   db: Db,
-  args: { merchantId: string; asset: string; amount: bigint; converted: boolean; limit: bigint | null; at: Date },
-): Promise<AccumulatingSettlement | undefined> {
+  args: { merchantId: string; asset: string; parts: readonly AccumulatingPart[]; limit: bigint | null; at: Date },
+): Promise<AccumulatingSettlement[]> {
+  const { merchantId, asset, parts, limit, at } = args;
+  const converted = parts.map((part) => part.converted);
   const { rows } = await sql<AccumulatingSettlement>`
-    update settlement set amount = amount + ${args.amount}, converted = converted or ${args.converted},
-      due_at = case when amount + ${args.amount} >= ${args.limit}::numeric then ${args.at}::timestamptz else due_at end
-    where merchant_id = ${args.merchantId} and asset = ${args.asset} and state = 'accumulating'
-    returning id, due_at`.execute(db);
-  return rows[0];
+    update settlement s set amount = s.amount + part.amount,
+      due_at = case when s.amount + part.amount >= ${limit}::numeric then ${at}::timestamptz else s.due_at end
+    from unnest(${converted}::boolean[], ${parts.map(({ amount }) => amount)}::numeric[]) as part (converted, amount)
+    where s.converted = part.converted and s.id in (
+      select id from settlement where merchant_id = ${merchantId} and asset = ${asset} and state = 'accumulating'
+        and converted = any(${converted}::boolean[]) order by id for update)
+    returning s.id, s.converted, s.due_at`.execute(db);
+  return rows;
 }
-
-/** An accumulating settlement, and when it is due. */
-export type AccumulatingSettlement = { id: string; due_at: Date };
 
 /** Inserts an accumulating settlement. When another worker inserts one at the same time, adds to that one. */
 export async function beginAccumulating(
@@ -56,17 +64,14 @@ export async function beginAccumulating(
     .values({ ...toRow(settlement, at), state: "accumulating" })
     .onConflict((conflict) =>
       conflict
-        .columns(["merchant_id", "asset"])
+        .columns(["merchant_id", "asset", "converted"])
         // Not a parameter: Postgres plans a prepared statement without its values, and would not find the index.
         .where("state", "=", sql.lit("accumulating"))
-        .doUpdateSet({
-          amount: sql`settlement.amount + excluded.amount`,
-          converted: sql`settlement.converted or excluded.converted`,
-        }),
+        .doUpdateSet({ amount: sql`settlement.amount + excluded.amount` }),
     )
-    .returning(["id", "due_at"])
+    .returning(["id", "converted", "due_at"])
     .executeTakeFirstOrThrow();
-  return { id: row.id, due_at: row.due_at ?? settlement.dueAt };
+  return { ...row, due_at: row.due_at ?? settlement.dueAt };
 }
 
 function toRow(one: NewSettlement, at: Date) {

@@ -15,7 +15,7 @@ export type PayoutTables = {
     created_at: Date;
     /** When it stopped accumulating and became owed. */
     closed_at: Date | null;
-    /** Part of it was paid in another asset, so it is paid out of the treasury's inventory of this asset. */
+    /** It was paid in other assets, so it is paid out of the treasury's inventory of this asset. */
     converted: Generated<boolean>;
     /** The transaction of a settlement that a buyer paid directly; the ledger has the transactions of payouts. */
     tx_hash: string | null;

@@ -2,6 +2,7 @@ import { creditMerchants } from "../../db/queries/ledger-groups.ts";
 import type { PaymentRow } from "../../db/queries/payments.ts";
 import { listBlockedKeys } from "../../db/queries/payout-queue.ts";
 import {
+  type AccumulatingPart,
   type AccumulatingSettlement,
   addToAccumulating,
   beginAccumulating,
@@ -30,7 +31,7 @@ export type Accrued = { due: string[]; settlementOf: ReadonlyMap<string, string>
 type Group = BalanceKey & { amount: bigint; credits: readonly Credit[] };
 
 /**
- * Credits merchants, and chooses for each payment the settlement that pays it out: its own, or the accumulating settlement
+ * Credits merchants, and chooses for each payment the settlement that pays it out: its own, or an accumulating settlement
  * of its merchant and asset. The caller stores it with the payment. Settlement numbers follow the order of movements on
  * chain. `due` omits settlements whose payout queue is blocked.
  */
@@ -71,7 +72,7 @@ async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group):
       const { merchantId, asset } = group;
       const { mode } = one.payment;
       const row = { id: newId("stl", at), merchantId, mode, asset, number: first + index, amount: one.amount, dueAt };
-      return [one, { ...row, converted: one.converted === true }];
+      return [one, { ...row, converted: isConverted(one) }];
     }),
   );
   await insertSettlements(db, [...rows.values()], at);
@@ -81,7 +82,10 @@ async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group):
   };
 }
 
-/** Adds the payments to the accumulating settlement, or creates one. It becomes due by age or by amount. */
+/**
+ * Adds the payments to the accumulating settlements, or creates these: one for what came in the asset, and one for what came in
+ * others, which the treasury's inventory pays. They become due by age or by amount.
+ */
 async function accumulate(
   deps: Pick<PaymentDeps, "now">,
   db: Db,
@@ -89,34 +93,38 @@ async function accumulate(
   policy: PayoutSchedule,
 ): Promise<Settled> {
   const at = deps.now();
-  const { merchantId, asset, amount } = group;
-  const open = await addToAccumulating(db, {
-    merchantId,
-    asset,
-    amount,
-    converted: isConverted(group),
-    limit: policy.accumulation_amount,
-    at,
-  });
-  const [number = 0] = await creditMerchants(db, [{ ...group, settlements: open ? 0 : 1 }]);
-  const settlement = open ?? (await createAccumulating(db, { group, policy, number, at }));
+  const { merchantId, asset } = group;
+  const parts = sumParts(group);
+  // Lock order: settlements, then balances (avoids deadlock).
+  const open = await addToAccumulating(db, { merchantId, asset, parts, limit: policy.accumulation_amount, at });
+  const missing = parts.filter(({ converted }) => open.every((one) => one.converted !== converted));
+  const [first = 0] = await creditMerchants(db, [{ ...group, settlements: missing.length }]);
+  const settlements = [...open];
+  for (const [index, part] of missing.entries())
+    settlements.push(await createAccumulating(db, { group, part, policy, number: first + index, at }));
   return {
-    settlements: settlement.due_at <= at ? [settlement.id] : [],
-    settlementOf: () => settlement.id,
+    settlements: settlements.filter(({ due_at }) => due_at <= at).map(({ id }) => id),
+    settlementOf: (credit) => settlements.find(({ converted }) => converted === isConverted(credit))?.id ?? "",
   };
 }
 
-const isConverted = ({ credits }: Group) => credits.some(({ converted }) => converted);
+const isConverted = ({ converted }: Credit): boolean => converted === true;
+
+function sumParts({ credits }: Group): AccumulatingPart[] {
+  return [...Map.groupBy(credits, isConverted)].map(([converted, some]) => {
+    const amount = some.reduce((sum, credit) => sum + credit.amount, 0n);
+    return { converted, amount };
+  });
+}
 
 function createAccumulating(
   db: Db,
-  args: { group: Group; policy: PayoutSchedule; number: number; at: Date },
+  args: { group: Group; part: AccumulatingPart; policy: PayoutSchedule; number: number; at: Date },
 ): Promise<AccumulatingSettlement> {
-  const { group, policy, number, at } = args;
-  const { merchantId, asset, amount } = group;
+  const { group, part, policy, number, at } = args;
+  const { merchantId, asset } = group;
   const mode = group.credits[0]?.payment.mode ?? "live";
-  const isEnough = policy.accumulation_amount !== null && amount >= policy.accumulation_amount;
+  const isEnough = policy.accumulation_amount !== null && part.amount >= policy.accumulation_amount;
   const dueAt = isEnough ? at : new Date(at.getTime() + policy.accumulation_ms);
-  const row = { id: newId("stl", at), merchantId, mode, asset, number, amount, dueAt };
-  return beginAccumulating(db, { ...row, converted: isConverted(group) }, at);
+  return beginAccumulating(db, { id: newId("stl", at), merchantId, mode, asset, number, ...part, dueAt }, at);
 }

@@ -96,16 +96,28 @@ export const payoutMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "settlements of one booking share a number",
-        find: "number: first + index,",
-        replace: "number: first,",
+        find: "number: first + index, amount",
+        replace: "number: first, amount",
         justification:
           "the unique key of the number rejects the second settlement, and each payment is then booked separately",
         tests: ["test/integration/payments/payouts/settle.test.ts"],
       },
       {
         name: "an accumulated payout that has reached its limit waits",
-        find: "const isEnough = policy.accumulation_amount !== null && amount >= policy.accumulation_amount;",
+        find: "const isEnough = policy.accumulation_amount !== null && part.amount >= policy.accumulation_amount;",
         replace: "const isEnough = false;",
+      },
+      {
+        name: "money that came in another asset accumulates with the merchant's own",
+        find: "Map.groupBy(credits, isConverted)",
+        replace: "Map.groupBy(credits, () => false)",
+        tests: ["test/integration/payments/payouts/accrue.test.ts"],
+      },
+      {
+        name: "two accumulated payouts that begin in one booking share a number",
+        find: "number: first + index, at }",
+        replace: "number: first, at }",
+        tests: ["test/integration/payments/payouts/accrue.test.ts"],
       },
       {
         name: "a merchant is credited for only one of several payments",
@@ -130,8 +142,8 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "an accumulated payout does not become due when it reaches its limit",
-        find: "due_at = case when amount + ${args.amount} >= ${args.limit}::numeric then ${args.at}::timestamptz else due_at end",
-        replace: "due_at = due_at",
+        find: "due_at = case when s.amount + part.amount >= ${limit}::numeric then ${at}::timestamptz else s.due_at end",
+        replace: "due_at = s.due_at",
       },
       {
         name: "an accumulated payout is closed although its merchant's payouts are held",
@@ -151,15 +163,32 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "two accumulated payouts that begin concurrently lose the money of one",
-        find: "amount: sql`settlement.amount + excluded.amount`,",
-        replace: "amount: sql`settlement.amount`,",
+        find: "amount: sql`settlement.amount + excluded.amount`",
+        replace: "amount: sql`settlement.amount`",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a booking adds the money of two accumulated payouts to both of them",
+        find: "where s.converted = part.converted and s.id in (",
+        replace: "where s.id in (",
+        tests: ["test/integration/payments/payouts/accrue.test.ts"],
       },
       {
         name: "a refund draws on a settlement that has begun",
         find: '.where("state", "in", ["due", "accumulating"])\n    .$narrowType',
         replace: ".$narrowType",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "db/migrations/initial/payout-queue.sql",
+    tests: ["test/integration/db/queries/payout-queue.test.ts"],
+    mutations: [
+      {
+        name: "an accumulated payout that begins above its minimum waits behind another one that is below it",
+        find: "create trigger settlement_begins_at_minimum after insert on settlement for each row\n  when (new.state = 'accumulating') execute function wake_settlements_at_minimum();",
+        replace: "",
       },
     ],
   },

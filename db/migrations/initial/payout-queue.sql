@@ -140,3 +140,5 @@ create function wake_settlements_at_minimum() returns trigger language plpgsql
   end $$;
 create trigger settlement_minimum_wakes after update of amount on settlement for each row
   when (new.state = 'accumulating' and new.amount > old.amount) execute function wake_settlements_at_minimum();
+create trigger settlement_begins_at_minimum after insert on settlement for each row
+  when (new.state = 'accumulating') execute function wake_settlements_at_minimum();

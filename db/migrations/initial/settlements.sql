@@ -19,7 +19,7 @@ create table settlement (
   unique (merchant_id, asset, number),
   check (amount > 0 or amount = 0 and state = 'netted')
 );
-create unique index settlement_accumulating on settlement (merchant_id, asset) where state = 'accumulating';
+create unique index settlement_accumulating on settlement (merchant_id, asset, converted) where state = 'accumulating';
 create index settlement_queue on settlement (merchant_id, asset, due_retries, due_at) where due_at is not null;
 create index settlement_waiting on settlement (merchant_id, asset, coalesce(closed_at, created_at)) where state = 'due';
 create index settlement_not_begun on settlement (merchant_id, asset, converted, number) where state in ('due', 'accumulating');

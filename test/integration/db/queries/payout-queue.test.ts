@@ -213,7 +213,26 @@ const wakes: [Obstacle, PayoutKind, string, (merchant: Merchant) => Promise<(on:
       };
       await beginAccumulating(db, { ...row, dueAt: now }, now);
       return (on) =>
-        addToAccumulating(on, { merchantId, asset: someAsset, amount: 4n, converted: false, limit: null, at: now });
+        addToAccumulating(on, {
+          merchantId,
+          asset: someAsset,
+          parts: [{ converted: false, amount: 4n }],
+          limit: null,
+          at: now,
+        });
+    },
+  ],
+  [
+    "minimum",
+    "settlement",
+    "a settlement that reaches the minimum begins to accumulate",
+    async (one) => {
+      await insertDestination(db, one, 5n);
+      const { merchantId } = one;
+      const row = { merchantId, mode: "live" as const, asset: someAsset, dueAt: now };
+      await beginAccumulating(db, { ...row, id: newId("stl", now), number: 8, amount: 1n }, now);
+      const other = { ...row, id: newId("stl", now), number: 9, amount: 5n, converted: true };
+      return (on) => beginAccumulating(on, other, now);
     },
   ],
   [

@@ -8,6 +8,7 @@ import { bookException, listExceptions } from "../../../../payments/accounting/r
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
 import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, sendUsdc, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
@@ -169,4 +170,26 @@ test("a refund and a payout of money that came in another asset lock nothing els
   const { id } = await shop.settlementOf(settled);
   const settling = { start: [() => shop.settle(id)], meanwhile };
   expect(await startBehindInventory<string[]>(shop, assets.usdc, settling)).toEqual([["begun"]]);
+});
+
+test("what a merchant is owed in its own asset is no inventory for others, and is paid out while what came in another asset waits", async () => {
+  const { chain, makeShop, payInUsdc, payInToken, inventoryOf, addInventory } = await startShops();
+  const shop = await makeShop();
+  await accumulatePayouts(shop, { ms: 60_000 });
+  const other = await makeShop(shop.databaseUrl);
+  const own = await payInUsdc(shop, 1_000n);
+  const converted = [await payInToken(shop, 100n), await payInToken(shop, 200n)];
+  expect(await shop.settlementOf(own)).toMatchObject({ number: 1, amount: 10n * UNIT, converted: false });
+  for (const paymentId of converted)
+    expect(await shop.settlementOf(paymentId)).toMatchObject({ number: 2, amount: 3n * UNIT, converted: true });
+  expect(await inventoryOf(shop)).toBe(0n);
+  expect(await settle(other, await payInToken(other, 1_000n))).toEqual(["inventory_short"]);
+  shop.clock.advance(61_000);
+  await shop.watch();
+  expect(await settle(shop, converted[0] ?? "")).toEqual(["inventory_short"]);
+  expect(await settle(shop, own)).toEqual(["begun"]);
+  expect(await usdcBalance(chain, shop.destination)).toBe(10n * UNIT);
+  await addInventory(shop, 3n * UNIT);
+  expect(await settle(shop, converted[0] ?? "")).toEqual(["begun"]);
+  expect(await usdcBalance(chain, shop.destination)).toBe(13n * UNIT);
 });
