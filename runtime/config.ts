@@ -189,6 +189,7 @@ const Admin = z.object({
   TOTP_PRIVATE_KEYS: privateKeys.optional(),
   ALLOW_PRIVATE_ADDRESSES: callerServices.ALLOW_PRIVATE_ADDRESSES,
   PUBLIC_URL: publicUrl.optional(),
+  SCREENING_LIST_FILE: screeningList,
   ...signerTarget,
   /** The name that the audit log records for each action. */
   OPERATOR: z.string().min(1).max(64).default("operator"),

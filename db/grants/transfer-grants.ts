@@ -70,7 +70,7 @@ export const transferGrants: GrantsOf<TransferTables & SolanaTables> = {
     worker: write,
     board: { select: shownTransfer },
     reader: { select: readableTransfer },
-    admin: { select: "all", update: ["due_at", "hold_until", "payer", "signature"] },
+    admin: { select: "all", update: ["due_at", "hold_until", "payer", "receiver", "signature"] },
   },
   burned_gas: { ...readers, worker: writeAndDelete },
   lane: { ...ofWorkers, board: read },

@@ -7,6 +7,7 @@ import { renewPayouts } from "../../payments/payouts/renew-payouts.ts";
 import { readAdminConfig } from "../../runtime/config.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
+import { openScreeningList } from "../../runtime/screening-list.ts";
 import { openSigner } from "../../signer/open-signer.ts";
 import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import { type AddAction, type Context, RefusedError, wholeNumber } from "./command.ts";
@@ -46,22 +47,28 @@ export function addPayoutCommands(program: Command, addAction: AddAction): void 
   addAction(
     payouts
       .command("renew")
-      .description("let the present treasury sign unsent payouts of the treasury that it has replaced")
-      .addHelpText("after", "\nSIGNER selects the signer.\n\nExample:\n  npm run admin -- payouts renew"),
+      .description("let the treasury sign unsent payouts again that have failed, or that a former treasury has signed")
+      .addHelpText(
+        "after",
+        "\nSIGNER selects the signer, and SCREENING_LIST_FILE names the workers' list.\n\nExample:\n  npm run admin -- payouts renew",
+      ),
     async (context) => {
-      const { db, env, now, networksFile, actor } = context;
-      if (readAdminConfig(env).SIGNER === "embedded")
+      const { db, env, log, now, networksFile, actor } = context;
+      const { SIGNER, SCREENING_LIST_FILE: list } = readAdminConfig(env);
+      if (SIGNER === "embedded")
         throw new RefusedError("an embedded signer has no records: it would sign payouts that were made before");
-      const chains = openChains(readNetworks(networksFile()), createMetrics(new Registry(), "worker"));
+      const metrics = createMetrics(new Registry(), "worker");
+      const chains = openChains(readNetworks(networksFile()), metrics);
+      const screeningList = list ? openScreeningList(list, { log, now }) : () => new Set<string>();
       const signer = connect(context);
       try {
-        const value = await renewPayouts({ db, now, chains, signer }, await actor());
+        const value = await renewPayouts({ db, now, chains, signer, screeningList, metrics }, await actor());
         return Object.keys(value.refused).length === 0
           ? { value }
           : {
               value,
               refusal:
-                "some payouts keep their former treasury: those with may_be_sent were in a transaction; the signer's log names the others",
+                "some payouts are not signed again: those with may_be_sent were in a transaction; the signer's log names those that it refuses",
             };
       } finally {
         signer.close();

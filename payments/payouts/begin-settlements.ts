@@ -1,5 +1,4 @@
 import { parseAccountId } from "../../chains/caip.ts";
-import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
@@ -20,7 +19,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";
 import { findForgottenPayouts } from "./paid-before-restore.ts";
 import { enqueueRefunds } from "./refund-payment.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, receiverOf, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
 import { splitForgottenSettlements } from "./split-payout.ts";
 
@@ -178,11 +177,6 @@ async function screenDestinations(
     }
   }
   return outcomes;
-}
-
-/** Returns the address of a destination as transfers store it. */
-function receiverOf(chain: string, destination: string | null): string {
-  return canonicalAddress(chain, parseAccountId(destination ?? "")?.address ?? "");
 }
 
 function toPayout({ id, merchant_id: merchantId, asset, number, amount, registered }: SettlementWithDestination) {

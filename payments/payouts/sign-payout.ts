@@ -1,4 +1,4 @@
-import { parseAssetId } from "../../chains/caip.ts";
+import { parseAccountId, parseAssetId } from "../../chains/caip.ts";
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { deriveNonce, settlementKey } from "../../chains/natural-key.ts";
 import { getChain, getToken } from "../../chains/open-chains.ts";
@@ -62,6 +62,11 @@ export function splitByKnownAsset<Row extends { asset: string }>(
 /** Returns the chain (CAIP-2) of an asset (CAIP-19). */
 export function chainOf(asset: string): string {
   return parseAssetId(asset)?.chain ?? asset;
+}
+
+/** Returns the address of a destination (CAIP-10) as transfers store it. `chain` is a CAIP-2 or CAIP-19 id. */
+export function receiverOf(chain: string, destination: string | null): string {
+  return canonicalAddress(chain, parseAccountId(destination ?? "")?.address ?? "");
 }
 
 /**

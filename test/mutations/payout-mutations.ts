@@ -63,6 +63,81 @@ export const payoutMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/payouts/renew-payouts.ts",
+    tests: ["test/integration/payments/payouts/renewed-payouts.test.ts"],
+    mutations: [
+      {
+        name: "a payout is renewed although a restored database may have lost its transaction",
+        find: 'obstacle: isUnread ? ("watcher_behind" as const) : findObstacle(payout),',
+        replace: "obstacle: findObstacle(payout),",
+      },
+      {
+        name: "a renewed settlement keeps the destination that was registered when it began",
+        find: "receiver: payout.settlement_id === null ? payout.receiver : receiverOf(chain.chain, payout.registered),",
+        replace: "receiver: payout.receiver,",
+      },
+      {
+        name: "a renewed payout goes to a destination that screening rejects",
+        find: "return ready.filter(({ receiver }) => !rejected.has(receiver));",
+        replace: "return ready;",
+      },
+      {
+        name: "a renewed settlement names its former destination",
+        find: "await recordDestination(db, { id: payout.settlement_id, destination: payout.registered });",
+        replace: "await Promise.resolve();",
+      },
+    ],
+  },
+  {
+    file: "db/queries/unsent-payouts.ts",
+    tests: ["test/integration/payments/payouts/renewed-payouts.test.ts"],
+    mutations: [
+      {
+        name: "every payout that waits for its lane is renewed",
+        find: "and (t.payer <> ${treasury} or t.retries > 0)",
+        replace: "",
+      },
+      {
+        name: "a failed payout of the present treasury is never renewed",
+        find: "(t.payer <> ${treasury} or t.retries > 0)",
+        replace: "t.payer <> ${treasury}",
+      },
+      {
+        name: "a payout is renewed to a destination that has changed since it was signed",
+        find: "where s.id = t.settlement_id and d.destination = ${payout.registered}))`)",
+        replace: "where s.id = t.settlement_id))`)",
+      },
+      {
+        name: "a payout is renewed although its merchant was held while it was signed",
+        find: "select from settlement s join merchant m on m.id = s.merchant_id and m.payouts_held_at is null",
+        replace: "select from settlement s",
+      },
+      {
+        name: "a payout that was in a transaction is renewed",
+        find: "    .where(sql<boolean>`not ${wasAssigned}`)\n",
+        replace: "",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a renewal overwrites a receiver that it has not read",
+        find: '.where("receiver", "=", payout.receiver)',
+        replace: "",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a renewal signs an amount that the payout no longer has",
+        find: '.where("amount", "=", payout.amount)',
+        replace: "",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a payout that stays as it was counts as renewed",
+        find: "(t.payer, t.receiver, t.signature) is distinct from",
+        replace: "true or (t.payer, t.receiver, t.signature) is distinct from",
+      },
+    ],
+  },
+  {
     file: "payments/payouts/payout-policies.ts",
     tests: ["test/integration/ops/admin/admin-commands.test.ts"],
     mutations: [

@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import { readFamilyRow } from "../../../../db/chain-families.ts";
 import { moveRows } from "../../../../db/moves.ts";
 import { confirmTransfers } from "../../../../db/queries/confirmable-transfers.ts";
-import { renewPayout } from "../../../../db/queries/former-payouts.ts";
 import { claimObservation, insertObservations, orphanObservations } from "../../../../db/queries/observations.ts";
 import { listUsedNonces } from "../../../../db/queries/payout-nonces.ts";
 import { beginAccumulating, insertSettlements, lockNotBegun } from "../../../../db/queries/settlements.ts";
@@ -32,6 +31,7 @@ import {
   unassignTransfers,
 } from "../../../../db/queries/transfers.ts";
 import { listUnmatched, lockOrphanedBookings, lockUnmatched } from "../../../../db/queries/unmatched-movements.ts";
+import { renewPayout } from "../../../../db/queries/unsent-payouts.ts";
 import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 
@@ -59,6 +59,15 @@ const movementOf = (
   ...{ authorization_nonce: transfer.authorization_nonce, transfer_id: null as string | null, observed_at: at },
   ...more,
 });
+
+const renewTransfer = (
+  { id, asset, amount, payer, receiver }: TransferRow,
+  signed: { treasury: string; receiver?: string; signature: string },
+) => {
+  const of = { settlement_id: null, merchant_id: merchant.merchantId, payment_id: null, number: 1 };
+  const payout = { id, asset, amount, payer, receiver, ...of, registered: null, held: false, was_assigned: false };
+  return renewPayout(db, { payout, receiver, ...signed });
+};
 
 describe("a transfer", () => {
   test("a transfer is assigned only by the lane that claimed it", async () => {
@@ -103,16 +112,23 @@ describe("a transfer", () => {
     await assignTransfers(db, { calls: [omitted], laneId, nonce: 0, at });
     await unassignTransfers(db, { ids: [omitted.id], reason: "no trace", now: at });
     const treasury = hex(20);
-    const renew = ({ id, asset, amount, payer, receiver }: TransferRow) => {
-      const merchantId = merchant.merchantId;
-      const of = { settlement_id: null, merchant_id: merchantId, payment_id: null, number: 1, was_assigned: false };
-      return renewPayout(db, { payout: { id, asset, amount, payer, receiver, ...of }, treasury, signature: hex(65) });
-    };
+    const renew = (transfer: TransferRow) => renewTransfer(transfer, { treasury, signature: hex(65) });
     expect([await renew(unsent), await renew(omitted)]).toEqual([true, false]);
     expect([(await readTransfer(unsent.id)).payer, await readTransfer(omitted.id)]).toMatchObject([
       treasury,
       { payer: omitted.payer, signature: omitted.signature },
     ]);
+  });
+
+  test("a payout is renewed only if nothing has changed it since it was signed again, and only by what changes it", async () => {
+    const read = await makeTransfer();
+    const { id, payer: treasury, receiver } = read;
+    const signed = { treasury, receiver: hex(20), signature: hex(65) };
+    expect(await renewTransfer({ ...read, receiver: hex(20) }, signed)).toBe(false);
+    expect(await renewTransfer({ ...read, amount: read.amount + 1n }, signed)).toBe(false);
+    expect(await readTransfer(id)).toMatchObject({ receiver, signature: read.signature });
+    expect(await renewTransfer(read, signed)).toBe(true);
+    expect(await renewTransfer(await readTransfer(id), signed)).toBe(false);
   });
 
   test("a transfer is not locked for a Solana transaction that pays another amount than the transfer now says", async () => {
