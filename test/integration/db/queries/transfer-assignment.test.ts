@@ -2,7 +2,12 @@ import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { claimReady, listClaimable } from "../../../../db/queries/claim-transfers.ts";
 import { freeLane, type LaneLease, releaseLane, takeLane, wakeEnoughLanes } from "../../../../db/queries/lanes.ts";
-import { assignTransfers, holdTransfer, separateTransfers, unassignTransfers } from "../../../../db/queries/transfers.ts";
+import {
+  assignTransfers,
+  holdTransfer,
+  separateTransfers,
+  unassignTransfers,
+} from "../../../../db/queries/transfers.ts";
 import { insertLaneRow, insertMerchant, insertSettlementRow, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 

@@ -46,7 +46,10 @@ test("after a restore, money whose return the chain shows is neither assigned no
   await work(restored);
   const { deps } = restored;
   const of = { actor: testActor, id: await findLate(restored, paymentId) };
-  const refused = { code: "invalid_state", message: expect.stringContaining("the chain shows that the refund was sent") };
+  const refused = {
+    code: "invalid_state",
+    message: expect.stringContaining("the chain shows that the refund was sent"),
+  };
   expect(await assignException(deps, { ...of, paymentId })).toMatchObject(refused);
   expect(await bookException(deps, { ...of, as: "capital", note: "ours" })).toMatchObject(refused);
   await payOut(restored, merchantId);
