@@ -22,10 +22,12 @@ export async function payWithUnmatched(
 ): Promise<{ paying: readonly UnmatchedObservation[]; opened: () => void }> {
   const named = unmatched.filter((row) => row.authorization_nonce !== null);
   if (named.length === 0) return { paying: [], opened: () => undefined };
-  const afterCommit = await unsolicited(db, chain, named.map(toMovement), { isFinal: true });
   const nonces = named.flatMap((row) => row.authorization_nonce ?? []);
+  // A transfer that was accepted after its money had moved is not paid by it: the money was late for its quote.
+  const earlier = new Set((await lockByAuthorizations(db, { chain, nonces })).map(({ id }) => id));
+  const afterCommit = await unsolicited(db, chain, named.map(toMovement), { isFinal: true });
   const known = await lockByAuthorizations(db, { chain, nonces });
-  const open = new Set(known.filter(({ state }) => state === "awaited"));
+  const open = new Set(known.filter(({ id, state }) => state === "awaited" && !earlier.has(id)));
   const paying: UnmatchedObservation[] = [];
   const ids: string[] = [];
   for (const row of named) {

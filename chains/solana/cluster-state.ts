@@ -157,11 +157,19 @@ export function readFinal(chain: SolanaChain): Promise<FinalizedState> {
 /** The newest final slot and block height of an endpoint. */
 export type ReportedState = { by: string } & FinalizedState;
 
-/** Asks each endpoint for its newest final slot and block height, and ends when all have answered or failed. Never throws. */
-export async function askFinalOfEach(chain: SolanaChain, onAnswer: (answer: ReportedState) => void): Promise<void> {
-  await chain.rpc.queryAvailable("getEpochInfo", async (_connection, call, by) =>
-    onAnswer({ by, ...(await askState(call, "finalized")) }),
-  );
+/**
+ * Asks each endpoint for its newest final slot and block height, and passes its name and the answer to come to `onAsked`. Ends when all
+ * have answered or failed. Never throws.
+ */
+export async function askFinalOfEach(
+  chain: SolanaChain,
+  onAsked: (by: string, answer: Promise<ReportedState>) => void,
+): Promise<void> {
+  await chain.rpc.queryAvailable("getEpochInfo", async (_connection, call, by) => {
+    const answer = askState(call, "finalized").then((state) => ({ by, ...state }));
+    onAsked(by, answer);
+    await answer;
+  });
 }
 
 /**

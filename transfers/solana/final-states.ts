@@ -30,7 +30,9 @@ const lastAnswers = new WeakMap<SolanaChain["rpc"], LastAnswers>();
  */
 export async function readFinalState(deps: Deps, chain: SolanaChain): Promise<FinalizedState> {
   const reported: ReportedState[] = [];
-  if (!isOnly(chain)) await askFinalOfEach(chain, (answer) => reported.push(answer));
+  const onAsked = (_by: string, answer: Promise<ReportedState>) =>
+    void answer.then((one) => reported.push(one)).catch(() => undefined);
+  if (!isOnly(chain)) await askFinalOfEach(chain, onAsked);
   return decide(deps, chain, { reported, waits: readWaits });
 }
 
@@ -46,10 +48,20 @@ export async function findFinalState(deps: Deps, chain: SolanaChain): Promise<Fi
 async function hearEach({ now }: Pick<Deps, "now">, chain: SolanaChain): Promise<Reported> {
   const answers: LastAnswers = lastAnswers.get(chain.rpc) ?? new Map();
   lastAnswers.set(chain.rpc, answers);
-  const heard = askFinalOfEach(chain, (answer) => answers.set(answer.by, { ...answer, at: now().getTime() }));
-  await Promise.race([heard, delay(PASS_WAIT_MS, undefined, { ref: false })]);
+  const heard = new Set<string>();
+  const late = new Set<string>();
+  const onAsked = (by: string, answer: Promise<ReportedState>) => {
+    late.add(by);
+    const keep = (one: ReportedState) => {
+      answers.set(by, { ...one, at: now().getTime() });
+      heard.add(by);
+    };
+    void answer.then(keep, () => answers.delete(by)).finally(() => late.delete(by));
+  };
+  const all = askFinalOfEach(chain, onAsked);
+  await Promise.race([all, delay(PASS_WAIT_MS, undefined, { ref: false })]);
   const since = now().getTime() - ANSWER_KEPT_MS;
-  return [...answers.values()].filter(({ at }) => at >= since);
+  return [...answers.values()].filter(({ by, at }) => heard.has(by) || (late.has(by) && at >= since));
 }
 
 const isOnly = (chain: SolanaChain) => chain.network.rpc.length < 2;

@@ -20,10 +20,11 @@ test("final states arrive as their endpoints answer, whatever another one takes"
   const { chain } = await openCluster(heights(500, 470), hanging, heights(502, 471));
   const slots: number[] = [];
   const heard = new Promise<void>((resolve) => {
-    void askFinalOfEach(chain, ({ slot }) => {
+    const onAnswer = ({ slot }: { slot: number }) => {
       slots.push(slot);
       if (slots.length === 2) resolve();
-    });
+    };
+    void askFinalOfEach(chain, (_by, answer) => void answer.then(onAnswer, () => undefined));
   });
   await heard;
   expect(slots.toSorted()).toEqual([470, 471]);
