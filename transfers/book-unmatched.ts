@@ -25,10 +25,10 @@ export type BookDust = (db: Db, dust: DustRow) => Promise<string>;
 const CHUNK = 100;
 
 /**
- * Books final unmatched movements: late, wrong or duplicate payments become exceptions, others pay (`payWithUnmatched`). Deposits below the dust amount of their
- * asset are only added up by day, see `bookDust`: anyone can make thousands of them at no cost, and each would be a booking,
- * a log line and an exception for an operator to close. A movement that a reorg below the final height has moved to another
- * block is not booked again, see `moveBookings`. The caller confirms transfers afterwards, and so those that movements have paid.
+ * Books final unmatched movements: late, wrong or duplicate payments become exceptions, others pay (`payWithUnmatched`). Deposits below
+ * the dust amount of their asset are only added up by day, see `bookDust`: anyone can make thousands of them at no cost, and each would
+ * be a booking, a log line and an exception for an operator to close. A movement that a reorg below the final height has moved to
+ * another block is not booked again, see `moveBookings`. The caller confirms transfers afterwards, and so those that movements have paid.
  * @param args.keepAgreedMovements returns the movements that can be booked now, all by default
  */
 export async function bookUnmatched(
