@@ -1,6 +1,6 @@
 import { commitIfOk } from "../db/in-transaction.ts";
 import { moveRows } from "../db/moves.ts";
-import { awaitsMoney } from "../db/queries/expired-transfers.ts";
+import { lockEndable } from "../db/queries/expired-transfers.ts";
 import { claimObservation } from "../db/queries/observations.ts";
 import { endUnsentTransfer } from "../db/queries/transfer-moves.ts";
 import { holdTransfer, type TransferRow } from "../db/queries/transfers.ts";
@@ -20,7 +20,7 @@ export type BookDeclined = (db: Db, declined: readonly TransferRow[]) => Promise
  */
 export async function declineTransfer(deps: TransferDeps, row: TransferRow, book: BookDeclined): Promise<void> {
   const afterCommit = await deps.db.transaction().execute(async (db) => {
-    if (await awaitsMoney(db, row.id)) return undefined;
+    if (!(await lockEndable(db, [row.id])).has(row.id)) return undefined;
     const isEnded = await endUnsentTransfer(db, { id: row.id, error: SCREENED_OUT, at: deps.now() });
     return isEnded ? await book(db, [row]) : undefined;
   });

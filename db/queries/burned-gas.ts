@@ -2,6 +2,7 @@ import { type Insertable, type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
 import { readEvmRow } from "../chain-families.ts";
 import type { Db, Tables } from "../tables.ts";
+import { isAwaitingMoney } from "./expired-transfers.ts";
 import { isBookable } from "./failed-bookings.ts";
 import type { EvmTransferRow } from "./transfers.ts";
 
@@ -90,7 +91,8 @@ export const hasNothingInFlight = nothingInFlight("transfer");
 
 /**
  * Returns buyers' transfers that no lane takes any more: those of barred payers, and those that were included `inclusions`
- * times without moving money. Returns only transfers whose transactions are all final.
+ * times without moving money. Returns only transfers whose transactions are all final, without those whose payments wait for other
+ * money to be final.
  */
 export async function listUnrelayable(
   db: Db,
@@ -102,7 +104,8 @@ export async function listUnrelayable(
       and (t.payer = any(${args.barred}) or t.id in (
         select transfer_id from burned_gas where chain = ${args.chain}
         group by transfer_id having count(*) >= ${args.inclusions}))
-      and ${nothingInFlight("t")} and ${isBookable("ended", { chain: "t.chain", subject: sql.ref("t.id") })}
+      and ${nothingInFlight("t")} and not ${isAwaitingMoney("t")}
+      and ${isBookable("ended", { chain: "t.chain", subject: sql.ref("t.id") })}
     order by t.created_at limit ${args.limit}`.execute(db);
   return rows.map(readEvmRow);
 }

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { anyOf } from "../any-of.ts";
 import { readEvmRow, readSolanaRow } from "../chain-families.ts";
 import type { Db } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
@@ -51,21 +52,24 @@ export async function listExpiredReady(
   return rows.map(readSolanaRow);
 }
 
-/** SQL: money that names the transfer's payment and moved before its deadline is not final yet. It pays then, or is an exception. */
-const isAwaitingMoney = sql<boolean>`exists (
-  select from observation s join payment p on p.id = transfer.payment_id
-  where s.authorization_nonce = transfer.authorization_nonce and s.transfer_id is null and not s.orphaned and not s.booked
-    and coalesce(s.moved_at <= p.expires_at, true))`;
+/**
+ * SQL: money that names a transfer's payment and moved before its deadline is not final yet. It pays then, or is an exception.
+ * `name` is the alias of `transfer`.
+ */
+export const isAwaitingMoney = (name: string) => sql<boolean>`exists (
+  select from observation s join payment p on p.id = ${sql.ref(`${name}.payment_id`)}
+  where s.authorization_nonce = ${sql.ref(`${name}.authorization_nonce`)} and s.transfer_id is null and not s.orphaned
+    and not s.booked and coalesce(s.moved_at <= p.expires_at, true))`;
 
-/** Returns true while a transfer must not end, because other money may pay its payment once it is final. */
-export async function awaitsMoney(db: Db, id: string): Promise<boolean> {
-  const row = await db
-    .selectFrom("transfer")
-    .select("id")
-    .where("id", "=", id)
-    .where(isAwaitingMoney)
-    .executeTakeFirst();
-  return row !== undefined;
+/**
+ * Locks transfers until the commit, and returns the ids of those that may end: no other money may pay their payments once it is final.
+ * Who records money holds the same locks, so this overlooks none.
+ */
+export async function lockEndable(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  await sql`select id from transfer where id = ${anyOf(ids)} order by id for update`.execute(db);
+  const { rows } = await sql<{ id: string }>`
+    select t.id from transfer t where t.id = ${anyOf(ids)} and not ${isAwaitingMoney("t")}`.execute(db);
+  return new Set(rows.map(({ id }) => id));
 }
 
 /** Selects transfers without those whose end failed to be booked recently, and those whose payment waits for money to be final. */
@@ -74,6 +78,6 @@ function selectEndable(db: Db, chain: string) {
     .selectFrom("transfer")
     .selectAll()
     .where("chain", "=", chain)
-    .where(sql<boolean>`not ${isAwaitingMoney}`)
+    .where(sql<boolean>`not ${isAwaitingMoney("transfer")}`)
     .where(isBookable("ended", { chain: "transfer.chain", subject: sql.ref("transfer.id") }));
 }

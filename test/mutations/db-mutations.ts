@@ -691,10 +691,23 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
-        name: "a transfer ends with its authorization although other money waits to be final",
-        find: ".where(sql<boolean>`not ${isAwaitingMoney}`)",
+        name: "transfers whose payments wait for money to be final take the place of those that end",
+        find: '.where(sql<boolean>`not ${isAwaitingMoney("transfer")}`)',
         replace: "",
+        tests: ["test/integration/db/queries/expired-transfers.test.ts"],
+      },
+      {
+        name: "a transfer ends when money that names its payment is recorded at the same moment",
+        find: "await sql`select id from transfer where id = ${anyOf(ids)} order by id for update`.execute(db);",
+        replace: "",
+        tests: ["test/integration/db/queries/expired-transfers.test.ts"],
+      },
+      {
+        name: "a transfer ends although other money waits to be final",
+        find: 'and not ${isAwaitingMoney("t")}`.execute(db);',
+        replace: "`.execute(db);",
         tests: [
+          "test/integration/db/queries/expired-transfers.test.ts",
           "test/integration/payments/lifecycle/replaced-when-final.test.ts",
           "test/integration/payments/lifecycle/solana-replaced-when-final.test.ts",
         ],
@@ -728,7 +741,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a payer's newer transfers go before one that failed beside others, until it expires",
-        find: "and (t.purpose <> 'payment' or t.retries > 0 or t.payer <> all(array(${payersWithSeparated(args)})))\n",
+        find: "and (t.purpose <> 'payment' or t.retries > 0 or not ${hasSeparated(args)})\n",
         replace: "\n",
       },
       {

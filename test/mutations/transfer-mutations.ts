@@ -343,6 +343,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/integration/payments/lifecycle/gas-burning-wallets.test.ts"],
     mutations: [
       {
+        name: "transfers whose payments wait for money to be final take the place of those that no lane sends",
+        find: 'and not ${isAwaitingMoney("t")}\n',
+        replace: "\n",
+        tests: ["test/integration/db/queries/expired-transfers.test.ts"],
+      },
+      {
         name: "a greedy wallet's transaction that moved the money counts as one without a transfer",
         find: "count(*) filter (where not b.moved)::int",
         replace: "count(*)::int",
@@ -353,6 +359,12 @@ export const transferMutations: readonly MutationGroup[] = [
     file: "transfers/evm/two-endpoint-agreement.ts",
     tests: ["test/integration/payments/payouts/restored-payouts.test.ts"],
     mutations: [
+      {
+        name: "an endpoint's malformed answer keeps all movements from being booked",
+        find: "if (!isTransientChainError(err)) {",
+        replace: "if (!isTransientChainError(err)) {\n        throw err;",
+        tests: ["test/integration/payments/lifecycle/beside-strangers.test.ts"],
+      },
       {
         name: "a large adopted payout that paid more than it owed is never confirmed",
         find: ", amount: one.observed_amount",
@@ -370,6 +382,18 @@ export const transferMutations: readonly MutationGroup[] = [
     file: "transfers/evm/confirm-final.ts",
     tests: ["test/integration/transfers/evm/missed-logs.test.ts"],
     mutations: [
+      {
+        name: "payments wait until strangers' movements are booked",
+        find: "  await confirm();\n  const unmatched",
+        replace: "  const unmatched",
+        tests: ["test/integration/payments/lifecycle/beside-strangers.test.ts"],
+      },
+      {
+        name: "a payment that other money pays once it is final waits for another block",
+        find: "if (await bookUnmatched(deps, chain, unmatched)) await confirm();",
+        replace: "await bookUnmatched(deps, chain, unmatched);",
+        tests: ["test/integration/payments/lifecycle/replaced-when-final.test.ts"],
+      },
       {
         name: "a second reading ignores a missing log",
         find: "const gone = proofs.find(",
@@ -1058,7 +1082,7 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a payment fails with its payer's screening although other money waits to be final",
-        find: "if (await awaitsMoney(db, row.id)) return undefined;",
+        find: "if (!(await lockEndable(db, [row.id])).has(row.id)) return undefined;",
         replace: "",
         tests: ["test/integration/payments/lifecycle/replaced-when-final.test.ts"],
       },

@@ -207,7 +207,10 @@ async function confirmAlone(
 /** Functions that book what has become final. */
 type FinalHandlers = Pick<BookingHandlers, "confirmed" | "unsolicited" | "unmatched">;
 
-/** Books the movements up to a height that was read twice, and raises the cursor's final height, which `markFinal` stores. */
+/**
+ * Books the movements up to a height that was read twice, and raises the cursor's final height, which `markFinal` stores. Transfers are
+ * first: a stranger can make any number of other movements, and endpoints can disagree about them.
+ */
 async function bookUpTo(
   deps: TransferDeps,
   chain: EvmChain,
@@ -215,15 +218,19 @@ async function bookUpTo(
 ): Promise<void> {
   const agreement = openAgreement(deps, chain);
   const { unmatched: book, unsolicited } = handlers;
-  await bookUnmatched(deps, chain, { final, book, unsolicited, keepAgreedMovements: agreement.keepMovements });
   const held: string[] = [];
-  for (let full = true; full; ) {
-    const listed = await listConfirmable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK, except: held });
-    const confirmable = await agreement.keepTransfers(listed);
-    held.push(...listed.flatMap((one) => (confirmable.includes(one) ? [] : [one.id])));
-    await confirmChunk(deps, chain, confirmable, { final, book: handlers.confirmed });
-    full = listed.length === CHUNK;
-  }
+  const confirm = async () => {
+    for (let full = true; full; ) {
+      const listed = await listConfirmable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK, except: held });
+      const confirmable = await agreement.keepTransfers(listed);
+      held.push(...listed.flatMap((one) => (confirmable.includes(one) ? [] : [one.id])));
+      await confirmChunk(deps, chain, confirmable, { final, book: handlers.confirmed });
+      full = listed.length === CHUNK;
+    }
+  };
+  await confirm();
+  const unmatched = { final, book, unsolicited, keepAgreedMovements: agreement.keepMovements };
+  if (await bookUnmatched(deps, chain, unmatched)) await confirm();
   for (const movement of agreement.listRefuted()) await orphanRefuted(deps, chain, cursor, movement);
   cursor.finalNumber = Math.max(cursor.finalNumber, final);
 }

@@ -1,6 +1,7 @@
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { moveRows } from "../../db/moves.ts";
 import { hasNothingInFlight, listUnrelayable } from "../../db/queries/burned-gas.ts";
+import { lockEndable } from "../../db/queries/expired-transfers.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { bookEach } from "../book-each.ts";
@@ -26,6 +27,7 @@ async function endOne(deps: TransferDeps, transfer: TransferRow, book: BookEnded
   const { id, chain, purpose, payer } = transfer;
   const reason = "its transactions moved no money";
   const end = async (db: Db) => {
+    if (!(await lockEndable(db, [id])).has(id)) return () => undefined;
     const move = { ids: [id], from: "ready" as const, to: "ended" as const, at: deps.now(), detail: { reason } };
     const moved = await moveRows(db, "transfer", { ...move, set: { due_at: null }, where: hasNothingInFlight });
     if (moved.length === 0) return () => undefined;

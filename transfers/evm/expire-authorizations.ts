@@ -9,6 +9,7 @@ import {
   type ExpiredPage,
   type ExpiredTransfer,
   listExpiredAuthorizations,
+  lockEndable,
 } from "../../db/queries/expired-transfers.ts";
 import { hasBooked } from "../../db/queries/unmatched-movements.ts";
 import type { Db } from "../../db/tables.ts";
@@ -164,6 +165,7 @@ async function endOne(
 ): Promise<void> {
   const { id, chain, purpose, state, last_error: error } = transfer;
   const end = async (db: Db) => {
+    if (!(await lockEndable(db, [id])).has(id)) return () => undefined;
     const move = { ids: [id], from: state, to: "ended" as const, at: deps.now(), detail: { reason } };
     if ((await moveRows(db, "transfer", { ...move, set: { due_at: null } })).length === 0) return () => undefined;
     const afterCommit = await book(db, [transfer], reason);

@@ -41,7 +41,7 @@ type Shown = Pick<
 
 /**
  * What an endpoint says about a movement. It `differs` when it shows the movement with another natural key. It is `silent` while
- * it does not answer, or has not reached the block.
+ * it does not answer, gives an answer that cannot be read, or has not reached the block.
  */
 type Answer = "shown" | "differs" | "absent" | "silent";
 
@@ -61,7 +61,7 @@ export type Agreement = {
  */
 export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log" | "now">, chain: EvmChain): Agreement {
   const tokenOf = new Map<string, EvmToken>([...chain.tokens.values()].map((token) => [token.token, token]));
-  const ask = openQuestions(chain);
+  const ask = openQuestions(deps, chain);
   const refuted: Shown[] = [];
   const isAgreed = async (movement: Shown): Promise<boolean> => {
     const isLarge = isLargeAmount(chain, tokenOf.get(movement.token), movement.amount);
@@ -102,7 +102,10 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log" | "now"
 }
 
 /** Returns a function that asks an endpoint for a movement. It reads each height and each transaction once. */
-function openQuestions(chain: EvmChain): (endpoint: EndpointRpc, movement: Shown) => Promise<Answer> {
+function openQuestions(
+  { log }: Pick<TransferDeps, "log">,
+  chain: EvmChain,
+): (endpoint: EndpointRpc, movement: Shown) => Promise<Answer> {
   const finals = new Map<EndpointRpc, Promise<number>>();
   const readings = new Map<string, Promise<EvmMovement[]>>();
   const ask = async (endpoint: EndpointRpc, movement: Shown): Promise<Answer> => {
@@ -114,14 +117,18 @@ function openQuestions(chain: EvmChain): (endpoint: EndpointRpc, movement: Shown
     const view = { ...chain, rpc: endpoint.rpc };
     const reading = readings.get(key) ?? readMovements(view, movement);
     readings.set(key, reading);
-    const log = (await reading).find((one) => one.logIndex === movement.log_index && isSameMovement(one, movement));
-    if (!log) return "absent";
-    return (await hasKey(view, log, movement.authorization_nonce)) ? "shown" : "differs";
+    const same = (await reading).find((one) => one.logIndex === movement.log_index && isSameMovement(one, movement));
+    if (!same) return "absent";
+    return (await hasKey(view, same, movement.authorization_nonce)) ? "shown" : "differs";
   };
   return (endpoint, movement) =>
-    ask(endpoint, movement).catch((error: unknown) => {
-      if (isTransientChainError(error)) return "silent";
-      throw error;
+    ask(endpoint, movement).catch((err: unknown) => {
+      // One endpoint's malformed answer must not keep the movements from being booked that need no agreement.
+      if (!isTransientChainError(err)) {
+        const facts = { chain: chain.chain, endpoint: endpoint.name, tx: movement.tx_hash };
+        log.error({ ...facts, err }, "an endpoint's answer about a movement cannot be read");
+      }
+      return "silent";
     });
 }
 

@@ -1,6 +1,7 @@
 import type { FinalizedState } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { moveRows } from "../../db/moves.ts";
+import { lockEndable } from "../../db/queries/expired-transfers.ts";
 import { keepBookable } from "../../db/queries/failed-bookings.ts";
 import { expireTransactions } from "../../db/queries/solana-transactions.ts";
 import { listAssigned, type TransferRow, unassignTransfers } from "../../db/queries/transfers.ts";
@@ -37,7 +38,12 @@ async function endNeverSubmitted(
   // A restored database may have lost that a transaction was sent.
   if (rows.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined) return;
   const reason = "its blockhash expired before it was sent";
-  const end = (db: Db, some: readonly TransferRow[]) => endTransfers(deps, db, some, { reason, book });
+  const end = async (db: Db, some: readonly TransferRow[]) => {
+    const ids = some.map(({ id }) => id);
+    const endable = await lockEndable(db, ids);
+    const transfers = some.filter(({ id }) => endable.has(id));
+    return endTransfers(deps, db, transfers, { reason, book });
+  };
   await bookEach(deps, { chain: chain.chain, kind: "ended", rows, subjectOf: ({ id }) => id, book: end });
 }
 

@@ -1,12 +1,14 @@
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
+import { insertBurnedGas } from "../../../../db/queries/burned-gas.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
 import { setDirectPayment } from "../../../../payments/payouts/payout-policies.ts";
 import { prepareReorg } from "../../../support/chain-reorg.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
+import { insertLaneRow, insertTransferRow } from "../../../support/insert-rows.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap, walletActions } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
 import { testActor } from "../../../support/test-actor.ts";
@@ -54,6 +56,17 @@ async function makeAccepted({ direct = false, rpcUrls = [chain.url], assets = ki
 async function enableDirect({ deps, ...owner }: MerchantFixture) {
   const found = unwrap(await listDestinations(deps, owner)).find(({ asset }) => asset === chain.asset);
   unwrap(await setDirectPayment(deps, { ...owner, actor: testActor, id: found?.id ?? "", direct: true }));
+}
+
+/** Records that three transactions of another transfer of the accepted one's payer have burned gas and moved nothing. */
+async function barPayer({ db, ...merchant }: MerchantFixture): Promise<void> {
+  const { payer } = await db.selectFrom("transfer").select("payer").executeTakeFirstOrThrow();
+  const other = await insertTransferRow(db, merchant, { asset: chain.asset, payer });
+  await db.updateTable("transfer").set({ state: "ended" }).where("id", "=", other.id).execute();
+  const lane = await insertLaneRow(db, chain.id);
+  const burned = { transfer_id: other.id, lane_id: lane.id, chain: chain.id, payer, code_hash: null, gas: 300_000n };
+  const rows = [0, 1, 2].map((nonce) => ({ ...burned, nonce, alone: true, block_number: 1, at: new Date() }));
+  await insertBurnedGas(db, rows);
 }
 
 async function preparePush(fixture: MerchantFixture) {
@@ -160,6 +173,17 @@ test("a payment whose payer fails screening does not fail while other money wait
   fixture.screened.add(buyer.address.toLowerCase());
   await fixture.relay();
   expect(await statesOf()).toEqual(["eip3009 ready"]);
+  await watchAtDepth();
+  expect((await payment()).state).toBe("succeeded");
+});
+
+test("a payment whose payer has burned too much gas does not fail while other money waits to be final", async () => {
+  const { fixture, push, statesOf, payment, watchAtDepth } = await makeAccepted();
+  await push();
+  await fixture.watch();
+  await barPayer(fixture);
+  await fixture.watch();
+  expect(await statesOf()).toContain("eip3009 ready");
   await watchAtDepth();
   expect((await payment()).state).toBe("succeeded");
 });
