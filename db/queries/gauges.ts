@@ -1,5 +1,6 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Db, Verification } from "../tables.ts";
+import { HELD_AFTER } from "./transfer-counts.ts";
 import { mayBeDue } from "./webhook-endpoints.ts";
 
 /** Since when the oldest of the rows has waited that one queue serves, with what decides about the queue; null where no row waits. */
@@ -10,24 +11,38 @@ export type Overdue = { since: Date | null } & (
   | { table: "webhook_delivery"; slow: boolean }
 );
 
+/** SQL: a queue of payouts `q` waits for its asset, which has left the networks file, alone or with its chain. */
+const waitsForAsset = (chains: readonly string[]) =>
+  sql`(q.chain <> all(${chains}::text[]) or coalesce(q.blocked_by, '') = 'unknown_asset')`;
 /** SQL: a queue of settlements `q` waits for its merchant or an operator, and would hide a later payout that waits for the service. */
-const waitsForDecision = sql`(coalesce(q.blocked_by, '') in ('no_destination', 'not_served', 'refund_pending'))`;
-/** SQL: a refund `r` waits for its merchant's balance. */
-const isUncovered = sql`exists (
+const waitsForDecision = (chains: readonly string[]) =>
+  sql`(${waitsForAsset(chains)} or coalesce(q.blocked_by, '') in ('no_destination', 'not_served', 'refund_pending'))`;
+/** SQL: the payout of a settlement `s` is held because it fails in simulation. */
+const isHeld = sql`exists (
+  select from transfer t where t.purpose = 'settlement' and t.settlement_id = s.id and t.state = 'ready'
+    and t.retries >= ${HELD_AFTER})`;
+/** SQL: a condition holds for the queue `q` of a refund `r`. */
+const isOfQueue = (condition: RawBuilder<unknown>) => sql`exists (
   select from payout_queue q where q.kind = 'refund' and q.merchant_id = coalesce(r.merchant_id, '')
-    and q.asset = coalesce(r.owed_asset, r.asset) and q.chain = split_part(r.asset, '/', 1)
-    and q.blocked_by = 'balance_short')`;
+    and q.asset = coalesce(r.owed_asset, r.asset) and q.chain = split_part(r.asset, '/', 1) and ${condition})`;
+/** SQL: a refund `r` waits for its merchant's balance. */
+const isUncovered = isOfQueue(sql`q.blocked_by = 'balance_short'`);
 
 /**
  * Returns, for each table and each kind of its rows that a queue of its own serves, since when the oldest row has waited for its job.
  *
  * A sweep postpones `due_at`, so the wait is counted from a time that does not move: a payment's deadline, the creation
  * time of the other rows, and the end of the hold of a transfer that failed. A settlement waits from the time when it is
- * closed until its payout arrives, unless an operator or the merchant has to decide first (`waitsForDecision`). A refund waits
- * until it begins, unless its merchant's balance does not cover it. A push does not count: it waits for its block, not for a job.
+ * closed until its payout arrives, unless an operator or the merchant has to decide first (`waitsForDecision`), an operator holds
+ * the merchant's payouts, or its payout is held in simulation. A refund waits until it begins, unless its asset has left the
+ * networks file or its merchant's balance does not cover it. A push does not count: it waits for its block, not for a job.
  * For a chain this only shows that no sweep has run; `listChainStatuses` has the age of its cursor.
+ * @param args.chains the chains of the networks file
  */
-export async function listOldestOverdue(db: Db, now: Date): Promise<Overdue[]> {
+export async function listOldestOverdue(
+  db: Db,
+  { chains, now }: { chains: readonly string[]; now: Date },
+): Promise<Overdue[]> {
   // Longer than the sweep's longest backoff, so every overdue row lies below it in the index.
   const pushed = sql`${now}::timestamptz + interval '2 minutes'`;
   const { rows } = await sql<Overdue>`
@@ -46,14 +61,16 @@ export async function listOldestOverdue(db: Db, now: Date): Promise<Overdue[]> {
           select coalesce(closed_at, created_at) as at from settlement s
           where s.merchant_id = q.merchant_id and s.asset = q.asset and s.state = 'due' order by 1 limit 1
         ) oldest
-        where q.kind = 'settlement' and q.due_at is not null and oldest.at <= ${now} and not ${waitsForDecision}),
-      (select min(s.due_at) from settlement s where s.due_at <= ${now} and s.state = 'accumulating' and not exists (
-        select from payout_queue q where q.kind = 'settlement' and q.merchant_id = s.merchant_id and q.asset = s.asset
-          and (q.blocked_by in ('minimum', 'held') or ${waitsForDecision}))),
-      (select min(coalesce(closed_at, created_at)) from settlement
-        where coalesce(closed_at, created_at) <= ${now} and state = 'paying')), null, null, null, null
+        where q.kind = 'settlement' and q.due_at is not null and oldest.at <= ${now} and not ${waitsForDecision(chains)}),
+      (select min(s.due_at) from settlement s
+        join merchant m on m.id = s.merchant_id and m.payouts_held_at is null
+        where s.due_at <= ${now} and s.state = 'accumulating' and not exists (
+          select from payout_queue q where q.kind = 'settlement' and q.merchant_id = s.merchant_id and q.asset = s.asset
+            and (coalesce(q.blocked_by, '') = 'minimum' or ${waitsForDecision(chains)}))),
+      (select min(coalesce(s.closed_at, s.created_at)) from settlement s
+        where coalesce(s.closed_at, s.created_at) <= ${now} and s.state = 'paying' and not ${isHeld})), null, null, null, null
     union all select 'refund', min(r.created_at), null, null, null, null from refund r
-      where r.created_at <= ${now} and r.state = 'due' and not ${isUncovered}
+      where r.created_at <= ${now} and r.state = 'due' and not ${isUncovered} and not ${isOfQueue(waitsForAsset(chains))}
     union all select 'chain_cursor', min(due_at), null, null, null, null from chain_cursor where due_at <= ${now}
     union all select 'webhook_delivery', min(at), null, null, null, false from webhook_fanout where at <= ${now}
     union all select 'webhook_delivery', min(first.due_at), null, null, null, coalesce(e.slow_until > ${now}, false)

@@ -228,10 +228,19 @@ export async function listBlockedQueues(db: Db, limit: number): Promise<BlockedQ
   return rows;
 }
 
-/** Returns the number of queues that each obstacle blocks. */
-export async function countBlockedQueues(db: Db): Promise<{ kind: PayoutKind; obstacle: string; count: number }[]> {
+/**
+ * Returns the number of queues that each obstacle blocks. No worker takes the queues of a chain that has left the networks file, so
+ * no obstacle is stored with them: they wait for their assets.
+ * @param args.chains the chains of the networks file
+ */
+export async function countBlockedQueues(
+  db: Db,
+  { chains, now }: { chains: readonly string[]; now: Date },
+): Promise<{ kind: PayoutKind; obstacle: string; count: number }[]> {
   const { rows } = await sql<{ kind: PayoutKind; obstacle: string; count: number }>`
-    select kind, blocked_by as obstacle, count(*)::int as count from payout_queue
-    where blocked_by is not null group by kind, blocked_by`.execute(db);
+    select kind, case when chain = any(${chains}) then blocked_by else 'unknown_asset' end as obstacle, count(*)::int as count
+    from payout_queue where blocked_by is not null or due_at <= ${now} and chain <> all(${chains}) group by 1, 2`.execute(
+    db,
+  );
   return rows;
 }

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Db, Kind } from "../tables.ts";
 
 /** The number of failures after which a transfer counts as held: about half a minute. */
-const HELD_AFTER = 4;
+export const HELD_AFTER = 4;
 
 /** Returns the number of transfers in each unfinished state, by chain. */
 export async function countUnfinished(db: Db): Promise<{ chain: string; state: string; count: number }[]> {

@@ -59,10 +59,11 @@ function queueOf(row: Overdue): (typeof servingQueues)[number] {
 export function createPaymentReads(deps: GaugeDeps) {
   const { db } = deps;
   const now = deps.now();
+  const chains = [...deps.chains.keys()];
   return {
     /** For how many seconds the oldest due row waits that each queue serves. */
     overdue: async () => {
-      const rows = Map.groupBy(await listOldestOverdue(db, now), queueOf);
+      const rows = Map.groupBy(await listOldestOverdue(db, { chains, now }), queueOf);
       return {
         overdue: servingQueues.map((queue) => ({
           queue,
@@ -105,7 +106,7 @@ export function createPaymentReads(deps: GaugeDeps) {
           obstacle,
           count: 0,
         })),
-        ...(await countBlockedQueues(db)),
+        ...(await countBlockedQueues(db, { chains, now })),
       ],
     }),
     /**

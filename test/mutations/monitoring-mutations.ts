@@ -35,13 +35,44 @@ export const monitoringMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund that no balance covers hides every later one that is overdue",
-        find: "and q.blocked_by = 'balance_short')`;",
-        replace: "and false)`;",
+        find: "sql`q.blocked_by = 'balance_short'`",
+        replace: "sql`false`",
+      },
+      {
+        name: "a payout whose asset has left the networks file hides every later one that is overdue",
+        find: "coalesce(q.blocked_by, '') = 'unknown_asset')`",
+        replace: "false)`",
+      },
+      {
+        name: "a payout on a chain that has left the networks file hides every later one that is overdue",
+        find: "(q.chain <> all(",
+        replace: "(false and q.chain <> all(",
+      },
+      {
+        name: "an accumulating payout that an operator holds is overdue",
+        find: "join merchant m on m.id = s.merchant_id and m.payouts_held_at is null\n        where s.due_at",
+        replace: "join merchant m on m.id = s.merchant_id\n        where s.due_at",
+      },
+      {
+        name: "a payout that fails in simulation hides every later one that is overdue",
+        find: "t.settlement_id = s.id and t.state = 'ready'",
+        replace: "t.settlement_id = s.id and false",
       },
       {
         name: "a chain that no worker has read since it was added is not behind",
         find: "coalesce(cursor.reached_head_at, cursor.created_at) as reached_head_at,",
         replace: "coalesce(cursor.reached_head_at, now()) as reached_head_at,",
+      },
+    ],
+  },
+  {
+    file: "db/queries/payout-queue.ts",
+    tests: ["test/integration/payments/maintenance/gauges.test.ts"],
+    mutations: [
+      {
+        name: "payouts on a chain that has left the networks file have no alert",
+        find: " and chain <> all(",
+        replace: " and false and chain <> all(",
       },
     ],
   },

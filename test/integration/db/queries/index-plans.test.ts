@@ -115,7 +115,7 @@ test("the sweep, the watchers and the gauges read all of no table that grows", a
     const money = { authorization_nonce: nonce, token: account, payer: account, receiver: account, amount: 1n };
     await lockPaidQuotes(db, { chain, money: [money] });
     await lockByAuthorizations(db, { chain, nonces: [nonce] });
-    await listOldestOverdue(db, now);
+    await listOldestOverdue(db, { chains: [chain], now });
     await countOpenExceptions(db);
     await countOpenRefunds(db);
     await findOldestUnfinishedPayment(db);

@@ -83,14 +83,65 @@ test("a payout that waits for its merchant or an operator hides no later one tha
   );
   const age = async () => (await read(1_000)).overdue.find(({ queue }) => queue === "settle")?.seconds;
   expect(await age()).toBe(1_000);
-  for (const obstacle of ["no_destination", "not_served", "refund_pending"]) {
+  for (const obstacle of ["no_destination", "not_served", "refund_pending", "unknown_asset"]) {
     await block("mrch_1", obstacle);
     expect([obstacle, await age()]).toEqual([obstacle, 100]);
   }
-  for (const obstacle of ["unknown_asset", "balance_short", "limit_payout", "signer_unavailable"]) {
+  for (const obstacle of ["balance_short", "limit_payout", "signer_unavailable"]) {
     await block("mrch_1", obstacle);
     expect([obstacle, await age()]).toEqual([obstacle, 1_000]);
   }
+  // An operator holds them, whatever blocked them before.
+  const hold = (at: string) => execute(url, `update merchant set payouts_held_at = ${at} where id = 'mrch_1'`);
+  await hold("now()");
+  expect(await age()).toBe(100);
+  await hold("null");
+  expect(await age()).toBe(1_000);
+});
+
+test("a payout that is held because it fails in simulation is not overdue, and is when it is sent and does not arrive", async () => {
+  await execute(
+    url,
+    `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at)
+      values ('stl_5', 'mrch_1', 'live', '${here}/erc20:0x00', 5, 100, 'due', '${after(-5_000).toISOString()}')`,
+    "update settlement set state = 'paying' where id = 'stl_5'",
+  );
+  const merchant = { accountId: "acc_1", merchantId: "mrch_1" };
+  const { id } = await insertTransferRow(db, merchant, { asset: `${here}/erc20:0x00` }, start);
+  await execute(
+    url,
+    `update transfer set purpose = 'settlement', payment_id = null, settlement_id = 'stl_5' where id = '${id}'`,
+  );
+  const age = async () => (await read(1_000)).overdue.find(({ queue }) => queue === "settle")?.seconds;
+  await execute(url, `update transfer set retries = 3 where id = '${id}'`);
+  expect(await age()).toBe(6_000);
+  await execute(url, `update transfer set retries = 4 where id = '${id}'`);
+  expect(await age()).toBe(1_000);
+  await execute(url, `update transfer set state = 'assigned' where id = '${id}'`);
+  expect(await age()).toBe(6_000);
+  await execute(
+    url,
+    `update transfer set state = 'ready' where id = '${id}'`,
+    `update transfer set state = 'ended' where id = '${id}'`,
+    "update settlement set state = 'paid', paid_at = now() where id = 'stl_5'",
+  );
+});
+
+test("payouts and refunds on a chain that has left the networks file wait for their asset", async () => {
+  const left = "eip155:7";
+  await execute(
+    url,
+    `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
+      values ('stl_6', 'mrch_2', 'live', '${left}/erc20:0x00', 6, 100, 'due', '${after(-9_000).toISOString()}',
+        '${after(-9_000).toISOString()}')`,
+  );
+  const { overdue, blocked } = await read(1_000);
+  expect(overdue.find(({ queue }) => queue === "settle")?.seconds).toBeLessThan(9_000);
+  expect(blocked.findLast((one) => one.kind === "settlement" && one.obstacle === "unknown_asset")?.count).toBe(1);
+  // Nothing waits there any more.
+  await execute(url, "update payout_queue set due_at = null where chain = 'eip155:7'");
+  const idle = (await read(1_000)).blocked;
+  expect(idle.findLast((one) => one.kind === "settlement" && one.obstacle === "unknown_asset")?.count).toBe(0);
 });
 
 test("a refund that its merchant's balance does not cover has an age of its own, and hides no other refund", async () => {
@@ -114,6 +165,8 @@ test("a refund that its merchant's balance does not cover has an age of its own,
   await block("mrch_1", "balance_short");
   expect(await ages()).toEqual({ overdue: 100, uncovered: 1_000 });
   await block("mrch_1", "unknown_asset");
+  expect(await ages()).toEqual({ overdue: 100, uncovered: 0 });
+  await block("mrch_1", "signer_unavailable");
   expect(await ages()).toEqual({ overdue: 1_000, uncovered: 0 });
 });
 
