@@ -39,17 +39,21 @@ export async function countOpenRefunds(db: Db): Promise<{ state: string; count: 
     .execute();
 }
 
-/** Returns the number of payments by chain that were accepted before a time of the chain and have not ended. */
+/**
+ * Returns the number of payments by chain that were accepted before a time of the chain and have not ended. `others` is the time of
+ * all chains that are not given.
+ */
 export async function countUnfinishedPayments(
   db: Db,
-  acceptedBefore: readonly { chain: string; at: Date }[],
+  { acceptedBefore, others }: { acceptedBefore: readonly { chain: string; at: Date }[]; others: Date },
 ): Promise<{ chain: string; count: number }[]> {
   const chains = acceptedBefore.map(({ chain }) => chain);
   const times = acceptedBefore.map(({ at }) => at);
   const { rows } = await sql<{ chain: string; count: number }>`
     select t.chain, count(*)::int as count from transfer t
-    join unnest(${chains}::text[], ${times}::timestamptz[]) as c (chain, at) on c.chain = t.chain and t.created_at < c.at
-    where t.state not in ('confirmed', 'ended') and t.purpose = 'payment' group by t.chain`.execute(db);
+    left join unnest(${chains}::text[], ${times}::timestamptz[]) as c (chain, at) on c.chain = t.chain
+    where t.state not in ('confirmed', 'ended') and t.purpose = 'payment' and t.created_at < coalesce(c.at, ${others})
+    group by t.chain`.execute(db);
   return rows;
 }
 

@@ -14,7 +14,7 @@ import {
 import { countBlockedQueues, obstacles } from "../../db/queries/payout-queue.ts";
 import type { QueueName } from "../../queues/catalog.ts";
 import { refusalReasons } from "../../signer/refusals.ts";
-import { targetMs } from "../lifecycle/payment-target.ts";
+import { GONE_TARGET_MS, targetMs } from "../lifecycle/payment-target.ts";
 import { relayQueueOf } from "../lifecycle/relay-transfers.ts";
 import { verifyQueueOf } from "../lifecycle/verify-queue.ts";
 import { findOldestUnreportedDestination } from "../merchants/report-destinations.ts";
@@ -73,17 +73,18 @@ export function createPaymentReads(deps: GaugeDeps) {
     },
     /**
      * The age in seconds of the oldest accepted payment that has not ended, and the number of accepted payments that have not
-     * ended within the target of their chain.
+     * ended within the target of their chain, also on chains that have left the networks file.
      */
     payments: async () => {
       const acceptedBefore = [...deps.chains.values()].map((chain) => ({
         chain: chain.chain,
         at: new Date(now.getTime() - targetMs(chain)),
       }));
-      const overdue = await countUnfinishedPayments(db, acceptedBefore);
+      const others = new Date(now.getTime() - GONE_TARGET_MS);
+      const overdue = await countUnfinishedPayments(db, { acceptedBefore, others });
       return {
         oldestPaymentSeconds: measureAge(now, await findOldestUnfinishedPayment(db)),
-        overduePayments: [...deps.chains.keys()].map((chain) => ({
+        overduePayments: [...new Set([...chains, ...overdue.map(({ chain }) => chain)])].map((chain) => ({
           chain,
           count: overdue.find((one) => one.chain === chain)?.count ?? 0,
         })),

@@ -86,6 +86,11 @@ export const monitoringMutations: readonly MutationGroup[] = [
         replace: "isWallet: false })",
       },
       {
+        name: "payments on a chain that has left the networks file are never overdue",
+        find: "[...new Set([...chains, ...overdue.map(({ chain }) => chain)])].map(",
+        replace: "chains.map(",
+      },
+      {
         name: "events of slow endpoints count as those of fast ones",
         find: 'row.slow ? "deliver-slow-webhook" : "deliver-webhook"',
         replace: '"deliver-webhook"',

@@ -265,6 +265,19 @@ test("an accepted payment is overdue after its chain's time to finality and a mi
   expect(await overdue(62)).toEqual([{ chain: here, count: 0 }]);
 });
 
+test("a payment on a chain that has left the networks file is overdue after an hour", async () => {
+  const merchant = { accountId: "acc_1", merchantId: "mrch_1" };
+  const { id } = await insertTransferRow(db, merchant, { asset: "eip155:7/erc20:0x00" }, start);
+  const overdue = async (seconds: number) => (await read(seconds)).overduePayments;
+  expect(await overdue(3_600)).toEqual([{ chain: here, count: 0 }]);
+  expect(await overdue(3_601)).toEqual([
+    { chain: here, count: 0 },
+    { chain: "eip155:7", count: 1 },
+  ]);
+  await execute(url, `update transfer set state = 'ended' where id = '${id}'`);
+  expect(await overdue(3_601)).toEqual([{ chain: here, count: 0 }]);
+});
+
 test("states without rows are reported as zero", async () => {
   expect((await read(0)).transfers).toEqual(
     ["ready", "assigned", "included"].map((state) => ({ chain: here, state, count: 0 })),
