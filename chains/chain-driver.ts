@@ -97,6 +97,8 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   readFinalBalance(chain: C, of: { asset: string; nonce: Hex | undefined }): Promise<FinalBalance>;
   /** Opens the treasury's key. Throws ConfigError and ChainError, as `openSigner` does. */
   openPayoutSigner(chain: C, readers: KeyReaders): Promise<PayoutSigner>;
+  /** Returns how the treasury pays an asset out. The nonces of one kind are unused in another. */
+  payoutKind(chain: C, asset: string): "eip3009" | "disburse" | "spl";
   /** Returns true if the chain makes only one of two payouts of these assets that have the same nonce. */
   sharesNonces(chain: C, assets: readonly [string, string]): boolean;
   /** Returns the call with which any account submits a signed payout. Throws on chains where payouts are not signed so. */

@@ -31,12 +31,14 @@ const tables: Readonly<Record<string, string>> = {
     lone_id integer not null references lone_deposit (id),
     at integer not null`,
   // How amounts of an asset count, as the networks file had it; the newest row of an asset counts. The file may lose the asset, and
-  // its payouts must still count.
+  // its payouts must still count. `payout_kind`: how `treasury` pays the asset out; the newest row of both counts.
   asset: `
     id integer primary key,
     asset text not null,
     peg text not null,
     decimals integer not null,
+    treasury text not null,
+    payout_kind text not null,
     recorded_at integer not null`,
   // A payout that was authorized. A row is added before its signature is made, and one more when the same nonce is signed for
   // a higher amount. The chain accepts one transfer for each asset and nonce, so `counted` is what the row adds to the highest

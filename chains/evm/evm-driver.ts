@@ -8,10 +8,10 @@ import { readFinalHeight } from "./blocks.ts";
 import { checkEvmChain } from "./check-evm-chain.ts";
 import { collectorAddress } from "./collector-contract.ts";
 import { disburserAddress } from "./disburser-contract.ts";
-import { encodePayout, openEvmPayoutSigner, sharesNonces } from "./evm-payouts.ts";
+import { encodePayout, openEvmPayoutSigner, payoutKind, sharesNonces } from "./evm-payouts.ts";
 import { readFinalBalance } from "./final-balance.ts";
 import { readFinalMovements } from "./final-movements.ts";
-import { accountsOf, type EvmChain, openEvmChain } from "./open-evm-chain.ts";
+import { accountsOf, type EvmChain, getEvmToken, openEvmChain } from "./open-evm-chain.ts";
 import { compareFeed } from "./price-feeds.ts";
 import { readTreasuryHistory } from "./treasury-history.ts";
 
@@ -48,6 +48,7 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   readBalances: readBalancesAt,
   readFinalBalance,
   openPayoutSigner: openEvmPayoutSigner,
+  payoutKind: (chain, asset) => payoutKind(getEvmToken(chain, asset)),
   sharesNonces,
   encodePayout,
   readFinalMovements,

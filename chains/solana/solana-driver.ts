@@ -46,6 +46,7 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   readBalances: (chain, holdings) => readFinalBalances(chain, holdings),
   readFinalBalance,
   openPayoutSigner,
+  payoutKind: () => "spl",
   // The marker names the nonce alone.
   sharesNonces: () => true,
   encodePayout: ({ chain }) => {

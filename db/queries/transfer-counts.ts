@@ -16,6 +16,20 @@ export async function countUnfinished(db: Db): Promise<{ chain: string; state: s
 
 /** The number of unfinished transfers of one asset and kind. */
 export type UnfinishedKind = { chain: string; asset: string; kind: Kind; is_payment: boolean; count: number };
+/** The number of waiting confirms of one asset and kind. */
+export type WaitingKind = Pick<UnfinishedKind, "chain" | "asset" | "kind" | "count">;
+
+/** Returns the number of waiting confirms of live payments by asset and kind. */
+export async function listWaitingKinds(db: Db): Promise<WaitingKind[]> {
+  const { rows } = await sql<WaitingKind>`
+    select o.chain, o.asset, o.kind, count(*)::int as count from attempt a
+    join payment_option o on o.id = a.option_id
+    join payment p on p.id = a.payment_id and p.mode = 'live'
+    where a.due_at is not null and a.state = 'waiting' group by o.chain, o.asset, o.kind order by o.asset, o.kind`.execute(
+    db,
+  );
+  return rows;
+}
 
 /** Returns the number of unfinished transfers by asset and kind. */
 export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {

@@ -528,8 +528,18 @@ export const signerMutations: readonly MutationGroup[] = [
       },
       {
         name: "an asset with payouts becomes another currency",
-        find: "if (known && hasMoved(store, asset))",
+        find: "if (known && !isCounted && hasMoved(store, asset))",
         replace: "if (false as boolean && known)",
+      },
+      {
+        name: "an asset with payouts changes its kind, so that each can be made a second time",
+        find: "&& hasSigned(store, { asset, treasury }))",
+        replace: "&& (false as boolean) && hasSigned(store, { asset, treasury }))",
+      },
+      {
+        name: "an asset becomes another kind by way of another treasury",
+        find: 'from asset where asset = ? and treasury = ? order by id desc limit 1")',
+        replace: "from asset where asset = ? and ? <> '' order by id desc limit 1\")",
       },
     ],
   },

@@ -4,6 +4,7 @@ import { listPaymentDeposits } from "../../../db/queries/deposits.ts";
 import { toClaim } from "../../../payments/payouts/request-payouts.ts";
 import { authorizePayouts } from "../../../signer/authorize-payouts.ts";
 import { listAssetsOf, recordAssets } from "../../../signer/recorded-assets.ts";
+import { insertPayout } from "../../../signer/records.ts";
 import { fundBuyer, startChain } from "../../support/evm-chain.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { startTestSigner } from "../../support/test-signer.ts";
@@ -51,4 +52,29 @@ test("a networks file may change the currency of an asset only before its first 
   const unused = `${chain.id}/erc20:0x${"c2".repeat(20)}`;
   for (const peg of ["iso4217/USD", "iso4217/EUR"]) restart(withPeg(unused, peg));
   expect(listAssetsOf(store, "iso4217/EUR")).toEqual([{ asset: unused, decimals: token.decimals }]);
+});
+
+test("a networks file may not change how an asset is paid out while its treasury has signed payouts of it", () => {
+  const found = deps.chains.get(chain.id);
+  const token = found?.tokens.get(chain.asset);
+  if (found?.namespace !== "eip155" || !token) throw new Error("the signer has no such asset");
+  type Change = { asset?: string; kind: string; treasury?: string };
+  const withKind = ({ asset = chain.asset, kind, treasury = found.treasury }: Change): Chains => {
+    const tokens = new Map([[asset, { ...token, asset, kind }]]) as unknown as typeof found.tokens;
+    return new Map([[chain.id, { ...found, treasury: treasury as typeof found.treasury, tokens }]]);
+  };
+  // Of this asset nothing was paid out yet: the payouts above were refused.
+  for (const kind of ["permit2", "eip3009"]) restart(withKind({ kind }));
+  const row = { asset: chain.asset, treasury: found.treasury, receiver: "0x01", amount: 5n, counted: 5n };
+  insertPayout(store, { ...row, nonce: "0x0a", kind: "settlement", merchantId, paymentId: null }, deps.now());
+  restart(withKind({ kind: "eip3009" }));
+  for (const kind of ["permit2", "push"])
+    expect(() => restart(withKind({ kind }))).toThrow(
+      `the kind of ${chain.asset} must not become ${kind}: ${found.treasury} has signed payouts of it as eip3009`,
+    );
+  // Another treasury has other nonces, and the former one keeps its kind.
+  restart(withKind({ kind: "permit2", treasury: "0x02" }));
+  restart(withKind({ kind: "push", treasury: "0x02" }));
+  expect(() => restart(withKind({ kind: "push" }))).toThrow("must not become push");
+  restart(withKind({ kind: "eip3009" }));
 });

@@ -60,13 +60,23 @@ test("a process refuses to start when an asset with unfinished transfers is miss
 test("a process refuses to start when the kind of an asset has changed under unfinished payments", async () => {
   const fixture = await makeMerchantFixture(chain);
   const paymentId = await fixture.create();
-  await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
+  const attempt = await fixture.attempt(paymentId, await fundBuyer(chain));
   const { domain: _, ...rest } = usdc as Record<string, unknown>;
   const pushed = { ...rest, kind: "push" };
   delete (pushed as Record<string, unknown>)["bytesSignatures"];
   const { databaseUrl } = fixture;
   const changed = await makeDeps(chain, { databaseUrl, change: { assets: [pushed] } });
-  await expect(startTransfers(changed.deps, chain.id)).rejects.toMatchObject({
-    message: expect.stringContaining(`${chain.asset} is of kind push and has 1 unfinished transfer of kind eip3009`),
-  });
+  const refused = (words: string) =>
+    expect(startTransfers(changed.deps, chain.id)).rejects.toMatchObject({
+      message: expect.stringContaining(
+        `the kind of ${chain.asset} must not become push: it has 1 ${words} of kind eip3009`,
+      ),
+    });
+  await refused("waiting confirm");
+  await fixture.verify(attempt);
+  await refused("unfinished transfer");
+  await fixture.relay();
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  await startTransfers(changed.deps, chain.id);
 });
