@@ -214,6 +214,22 @@ describe("a push that is not mined", () => {
     expect(await stateOf(requested.paymentId, own)).toBe("expired");
     expect(await exceptions(own)).toContain(-1_000_000n);
   });
+
+  test("a push whose confirm was refused a minute after the deadline still pays when the clock of its chain is minutes behind", async () => {
+    const change = { ...kinds.change, maxHeadAgeMs: 60_000 };
+    const own = await makeMerchantFixture(chain, { change, assets: [asset] });
+    const buyer = await makeBuyer();
+    const requested = await requestPush(buyer, own);
+    const attemptId = await requested.confirm(await pushBehindGap(buyer, requested));
+    own.clock.advance(6 * 60_000 + 1_000);
+    await own.watch();
+    await own.verify(attemptId);
+    expect(await own.verificationResult(attemptId)).toEqual({ refused: "the transaction is in no block" });
+    expect(await expirePayment(own.deps, requested.paymentId)).toMatchObject({ decided: false });
+    await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 0, gas: 21_000n, ...price });
+    await own.watch();
+    expect(await stateOf(requested.paymentId, own)).toBe("succeeded");
+  });
 });
 
 test("a reverted push is refused, and its payment can still be paid", async () => {
