@@ -1,6 +1,7 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Registry } from "prom-client";
+import type { Chain } from "../../chains/chain.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { openChains } from "../../chains/open-chains.ts";
 import type { PayoutSigner } from "../../chains/payout-signer.ts";
@@ -51,15 +52,21 @@ export async function startSignerFor(networks: Networks, env: Record<string, str
   const log = createLog({ level: "debug", role: "signer" }, { write: (line) => void lines.push(line) });
   const registry = new Registry();
   const metrics = createMetrics(registry, "signer");
-  const chains = openChains(networks, metrics);
-  const readers = {
-    readKey: (source: SecretSource) => readKey(source, env),
-    readSecret: (source: SecretSource) => readSecret(source, env),
-    readText,
-  };
+  const chains = new Map<string, Chain>();
   const treasuryKeys = new Map<string, PayoutSigner>();
-  for (const one of chains.values())
-    treasuryKeys.set(one.chain, await getChainDriver(one.chain).openPayoutSigner(one, readers));
+  /** Opens the chains and keys of a networks file, in the place of those that were open. */
+  const open = async (file: Networks, keys: Record<string, string>) => {
+    const readers = {
+      readKey: (source: SecretSource) => readKey(source, keys),
+      readSecret: (source: SecretSource) => readSecret(source, keys),
+      readText,
+    };
+    for (const one of openChains(file, metrics).values()) {
+      chains.set(one.chain, one);
+      treasuryKeys.set(one.chain, await getChainDriver(one.chain).openPayoutSigner(one, readers));
+    }
+  };
+  await open(networks, env);
   const clock = options.clock ?? makeClock();
   const store = createStore(join(folder, "signer.sqlite"), { command: "init", at: clock.now() });
   addCleanup(() => store.close());
@@ -103,6 +110,11 @@ export async function startSignerFor(networks: Networks, env: Record<string, str
     lines,
     registry,
     setLimits,
+    /** Goes on with another networks file and its keys, as a restart does. */
+    reopen: async (file: Networks, keys: Record<string, string>) => {
+      await open(file, keys);
+      recordAssets(store, chains, clock.now());
+    },
     stop: () => server.close(),
     start: async () => {
       server = await startServer(deps, { socketPath });
