@@ -14,6 +14,10 @@ import { waitFor } from "../../../support/wait-for.ts";
 
 const solana = await startTestSolana({ own: true, slotMs: 100 });
 
+/** Waits until the cluster's final slot is above this one. */
+const waitForSlot = (slot: number) =>
+  waitFor(async () => (await solana.client.connection.getSlot("finalized")) > slot, { within: 60_000 });
+
 /** Makes a database the restored one of a moment. A chain's clock may be an hour behind the database's. */
 const restoreTo = (databaseUrl: string, at: Date) =>
   execute(
@@ -40,9 +44,14 @@ test("a database restored to before a token was added finds what was paid in it 
   await lost.pay(buyer, 100n);
   await waitFinalized(solana, ...(await lost.transactions()).map(({ hash }) => hash));
   await lost.db.destroy();
+  // A listing ends some slots before the newest final one, and a cursor beyond that is moved back.
+  const paidBy = await solana.client.connection.getSlot("finalized");
+  await waitForSlot(paidBy + 20);
 
   await restoreTo(backup, at);
-  const restored = await makeSolanaMerchantFixture(solana, { ...more, databaseUrl: backup });
+  // What only one endpoint has listed is listed again from the restored moment, wherever the first listing has begun.
+  const rpcUrls = [solana.url, solana.url];
+  const restored = await makeSolanaMerchantFixture(solana, { ...more, databaseUrl: backup, rpcUrls });
   await restored.watchOnly();
   expect(await isCaughtUp(restored.deps, solana.id)).toBe(false);
   await restored.watchUntil(() => isCaughtUp(restored.deps, solana.id));
@@ -58,7 +67,7 @@ test("an account without a cursor counts as read only by an endpoint whose histo
     return method === "getSignaturesForAddress" ? [] : result;
   });
   // An empty list ends a listing anyway for a minute of slots after the last one.
-  await waitFor(async () => (await solana.client.connection.getSlot("finalized")) > 200, { within: 60_000 });
+  await waitForSlot(200);
   const databaseUrl = await createDatabase();
   await restoreTo(databaseUrl, new Date(0));
   const fixture = await makeSolanaMerchantFixture(solana, { databaseUrl, rpcUrls: [poor.url, poor.url] });
