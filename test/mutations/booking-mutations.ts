@@ -277,11 +277,19 @@ export const bookingMutations: readonly MutationGroup[] = [
         name: "equal movements that are final together pay one transfer",
         find: "open.delete(transfer);",
         replace: "",
+        justification:
+          "the unique key of a transfer's movement rejects the second one, and each movement is then booked separately",
       },
       {
         name: "money beside an accepted transfer that was never sent pays nothing when it is final",
         find: "{ isFinal: true }",
         replace: "{ isFinal: false }",
+      },
+      {
+        name: "money that was late for its quote pays a confirm that was accepted after it had moved",
+        find: " && !earlier.has(id)",
+        replace: "",
+        tests: ["test/integration/payments/options/quote-rows.test.ts"],
       },
     ],
   },

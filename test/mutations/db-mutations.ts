@@ -745,6 +745,21 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "\n",
       },
       {
+        name: "a payer's newer transfers wait for one that failed alone",
+        find: "and s.retries > 0 and s.alone and s.purpose = 'payment'",
+        replace: "and s.retries > 0 and s.purpose = 'payment'",
+      },
+      {
+        name: "a payer's newer transfers wait for one that failed beside others until it is sent",
+        find: "\n      and (s.hold_until is null or s.hold_until <= ${now})`",
+        replace: "`",
+      },
+      {
+        name: "transfers of a payer that failed beside others wait for each other for ever",
+        find: "t.retries > 0 or t.payer",
+        replace: "t.payer",
+      },
+      {
         name: "a payer without a failed transfer has one in flight",
         find: " and f.retries > 0)`",
         replace: ")`",

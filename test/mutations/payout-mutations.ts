@@ -198,10 +198,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         name: "a merchant is credited for only one of several payments",
         find: "const amount = items.reduce((sum, credit) => sum + credit.amount, 0n);",
         replace: "const amount = items[0]?.amount ?? 0n;",
-        tests: [
-          "test/integration/payments/payouts/settle.test.ts",
-          "test/integration/payments/payouts/accumulated-payouts.test.ts",
-        ],
+        tests: ["test/integration/payments/payouts/accrue.test.ts"],
       },
     ],
   },

@@ -211,6 +211,30 @@ export const refundMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/payouts/sent-before-restore.ts",
+    tests: [
+      "test/integration/payments/payouts/refund-withdrawals.test.ts",
+      "test/integration/payments/accounting/restored-returns.test.ts",
+    ],
+    mutations: [
+      {
+        name: "a refund is withdrawn while a restored database reads the chain again",
+        find: "if (await findUnreadEpoch(db, chain)) return",
+        replace: "if (false) return",
+      },
+      {
+        name: "a refund is withdrawn although the chain shows that it was sent",
+        find: "(await isNonceUnclaimed(db, { chain, payer, nonce })) ?",
+        replace: "nonce === undefined ?",
+      },
+      {
+        name: "a stranger's deposit with the nonce of a refund keeps it from being withdrawn",
+        find: "isNonceUnclaimed(db, { chain, payer, nonce })",
+        replace: "isNonceUnclaimed(db, { chain, payer: undefined, nonce })",
+      },
+    ],
+  },
+  {
     file: "payments/payouts/withdraw-refunds.ts",
     tests: ["test/integration/payments/payouts/withdrawn-returns.test.ts"],
     mutations: [

@@ -121,6 +121,17 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/evm/multicall.ts",
+    tests: ["test/integration/transfers/evm/refused-simulations.test.ts"],
+    mutations: [
+      {
+        name: "payouts are sent one by one while an endpoint answers that all of them fail together",
+        find: "isAnswered && outcomes[index]",
+        replace: "outcomes[index]",
+      },
+    ],
+  },
+  {
     file: "chains/evm/match-authorizations.ts",
     tests: ["test/unit/chains/evm/match-authorizations.test.ts"],
     mutations: [
@@ -1272,8 +1283,6 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "the transfer of a payer who has become a contract is batched",
         find: "return batch.filter((member) => !isWallet(member));",
         replace: "return batch;",
-        justification:
-          "a transfer of a contract wallet leaves its lane: a batch with it cannot be stored and is rebuilt without it",
         tests: ["test/integration/transfers/evm/hostile-payer-code.test.ts"],
       },
     ],

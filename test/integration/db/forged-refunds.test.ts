@@ -23,12 +23,11 @@ beforeAll(async () => {
 /** Inserts a payment of 1000 minor units that has succeeded. */
 async function insertPaid({ mode, direct = false }: { mode: "live" | "test"; direct?: boolean }): Promise<string> {
   const id = await insertPaymentRow(db, merchant, { mode });
-  const option = mode === "live" ? newId("opt", new Date()) : null;
-  if (option)
-    await sql`insert into payment_option (id, payment_id, account, chain, asset, token, payer, receiver, amount,
-        authorization_nonce, valid_before, direct, created_at)
-      values (${option}, ${id}, ${`${someChain}:${payer}`}, ${someChain}, ${someAsset}, '0x', ${payer}, '0x', 1000, ${id}, 1,
-        ${direct}, now())`.execute(db);
+  const option = newId("opt", new Date());
+  await sql`insert into payment_option (id, payment_id, account, chain, asset, token, payer, receiver, amount,
+      authorization_nonce, valid_before, direct, created_at)
+    values (${option}, ${id}, ${`${someChain}:${payer}`}, ${someChain}, ${someAsset}, '0x', ${payer}, '0x', 1000, ${id}, 1,
+      ${direct}, now())`.execute(db);
   await sql`update payment set state = 'processing' where id = ${id}`.execute(db);
   await sql`update payment set state = 'succeeded', option_id = ${option}, asset = ${someAsset}, tx_id = '0x01', direct = ${direct},
       paid_asset = ${someAsset}, paid_amount = 1000, owed_asset = ${someAsset}, owed_amount = 1000

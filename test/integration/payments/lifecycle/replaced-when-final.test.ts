@@ -1,6 +1,6 @@
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { insertBurnedGas } from "../../../../db/queries/burned-gas.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
@@ -129,13 +129,23 @@ test("an accepted transfer that is sent before other money is final pays, and th
   expect(await exceptions()).toEqual([-1_000_000n]);
 });
 
-test("of two equal movements one pays, and the other becomes an exception", async () => {
+test("of two equal movements in one block one pays, and the other becomes an exception", async () => {
   const { fixture, push, statesOf, payment, exceptions, watchAtDepth } = await makeAccepted();
-  const hash = await push();
-  await push();
+  await client.setAutomine(false);
+  onTestFinished(() => client.setAutomine(true));
+  const pending = async () => (await client.getTxpoolStatus()).pending;
+  const first = push();
+  await expect.poll(pending).toBe(1);
+  const both = Promise.all([first, push()]);
+  await expect.poll(pending).toBe(2);
+  await client.setAutomine(true);
+  await client.mine({ blocks: 1 });
+  const hashes = await both;
   await fixture.watch();
   await watchAtDepth();
-  expect(await payment()).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  const { state, info } = await payment();
+  expect(state).toBe("succeeded");
+  expect(hashes).toContain(info?.txId);
   expect(await statesOf()).toEqual(["eip3009 ended", "push confirmed"]);
   expect(await exceptions()).toEqual([-1_000_000n]);
 });
