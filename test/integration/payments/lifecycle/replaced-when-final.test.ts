@@ -102,19 +102,26 @@ test("an accepted transfer that was not sent yet pays after other money has left
   expect(await exceptions()).toEqual([]);
 });
 
-test("other money changes nothing before it is final, and then it pays once", async () => {
-  const { fixture, push, statesOf, payment, attempts, exceptions, watchAtDepth } = await makeAccepted();
-  const before = await attempts();
-  const hash = await push();
-  await fixture.watch();
-  expect(await statesOf()).toEqual(["eip3009 ready"]);
-  expect(await attempts()).toEqual(before);
-  await watchAtDepth();
-  expect(await payment()).toMatchObject({ state: "succeeded", info: { txId: hash } });
-  expect(await statesOf()).toEqual(["eip3009 ended", "push confirmed"]);
-  await watchAtDepth();
-  expect(await exceptions()).toEqual([]);
-});
+test.each([
+  ["the same chain", chain.id],
+  ["another chain", "eip155:424242"],
+])(
+  "money beside an accepted transfer on %s changes nothing before it is final, and then it pays once",
+  async (_what, acceptedOn) => {
+    const { fixture, push, statesOf, payment, attempts, exceptions, watchAtDepth } = await makeAccepted();
+    await fixture.db.updateTable("transfer").set({ chain: acceptedOn }).execute();
+    const before = await attempts();
+    const hash = await push();
+    await fixture.watch();
+    expect(await statesOf()).toEqual(["eip3009 ready"]);
+    expect(await attempts()).toEqual(before);
+    await watchAtDepth();
+    expect(await payment()).toMatchObject({ state: "succeeded", info: { txId: hash } });
+    expect(await statesOf()).toEqual(["eip3009 ended", "push confirmed"]);
+    await watchAtDepth();
+    expect(await exceptions()).toEqual([]);
+  },
+);
 
 test("an accepted transfer that is sent before other money is final pays, and that money becomes an exception", async () => {
   const { fixture, push, statesOf, payment, exceptions, watchAtDepth } = await makeAccepted();
