@@ -1227,7 +1227,7 @@ CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, la
 CREATE INDEX transfer_due ON public.transfer USING btree (chain, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX transfer_lane_nonce ON public.transfer USING btree (lane_id, lane_nonce) WHERE (lane_id IS NOT NULL);
 CREATE INDEX transfer_pending_by_payer ON public.transfer USING btree (chain, payer) WHERE (state = ANY (ARRAY['ready'::text, 'assigned'::text]));
-CREATE INDEX transfer_ready ON public.transfer USING btree (chain, ((retries > 0)), created_at, id) WHERE (state = 'ready'::text);
+CREATE INDEX transfer_ready ON public.transfer USING btree (chain, ((retries > 0)), ((purpose = 'refund'::text)), created_at, id) WHERE (state = 'ready'::text);
 CREATE INDEX transfer_unfinished ON public.transfer USING btree (chain, state) WHERE (state <> ALL (ARRAY['confirmed'::text, 'ended'::text]));
 CREATE INDEX webhook_attempt_at ON public.webhook_attempt USING btree (at);
 CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (endpoint_id, priority, due_at) WHERE (due_at IS NOT NULL);

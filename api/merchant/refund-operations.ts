@@ -2,6 +2,7 @@ import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
 import { toMoney } from "../../payments/lifecycle/read-payment.ts";
 import { findRefundView, listRefundViews } from "../../payments/payouts/find-refunds.ts";
+import { MAX_PARTS } from "../../payments/payouts/refund-parts.ts";
 import { refundPayment } from "../../payments/payouts/refund-payment.ts";
 import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import { withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
@@ -42,6 +43,10 @@ function toOwner({ caller, merchant }: { caller: ActingCaller; merchant: Merchan
   return { accountId, mode, onlyMerchants, merchantId: merchant.merchantId };
 }
 
+const part = optional(amount).meta({
+  description: `The part to refund; without it, all that is left. Refused (params_validation) if it is below the dust amount that the operator has set for the asset, or if the payment has ${MAX_PARTS} refunds already that were not withdrawn, unless it is all that is left.`,
+});
+
 /**
  * POST /v1/refunds. `amount` is an addition to the specification. A partial refund requires an `Idempotency-Key`, because a
  * repeat after a lost response would refund a second part; a full refund is possible only once.
@@ -56,7 +61,7 @@ const create = defineOperation({
   success: 200,
   idempotency: "optional",
   needsKey: ({ body }) => body.amount !== undefined,
-  body: z.strictObject({ paymentId: text(64).min(1, "expected a payment's id"), amount: optional(amount) }),
+  body: z.strictObject({ paymentId: text(64).min(1, "expected a payment's id"), amount: part }),
   response: refundResponse,
   refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],
   async handle(deps, call) {

@@ -77,16 +77,18 @@ function hasSeparated({ chain, now }: Pick<ClaimArgs, "chain" | "now">): RawBuil
 /**
  * SQL: the order in which transfers are sent, that of the index `transfer_ready`. Transfers that have failed come after all others:
  * a stranger can sign for thousands of accounts and empty these, a merchant's destination can be on the block list of a token, and
- * each failure takes a simulation and several statements.
+ * each failure takes a simulation and several statements. Refunds come after payments and payouts: a merchant can make several of
+ * each payment, and would otherwise hold up the money of others with them.
  */
 export function claimOrder(transfer: string): RawBuilder<unknown> {
   const column = (name: keyof Row) => sql.ref(`${transfer}.${name}`);
-  return sql`(${column("retries")} > 0), ${column("created_at")}, ${column("id")}`;
+  return sql`(${column("retries")} > 0), (${column("purpose")} = 'refund'), ${column("created_at")}, ${column("id")}`;
 }
 
 function compareClaims(a: EvmRow<Row>, b: EvmRow<Row>): number {
   const failed = Number(a.retries > 0) - Number(b.retries > 0);
-  return failed || a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1);
+  const refund = Number(a.purpose === "refund") - Number(b.purpose === "refund");
+  return failed || refund || a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1);
 }
 
 /** SQL: no lane that a worker holds has reserved the transfer. The end of a lane's lease frees its transfers. */

@@ -4,11 +4,13 @@ import { findOption } from "../../db/queries/payment-options.ts";
 import { findPayment, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
 import { insertPaymentRefund, listRefunds, type RefundRow } from "../../db/queries/refunds.ts";
 import type { Db } from "../../db/tables.ts";
+import type { Networks } from "../../runtime/networks/read-networks.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentQuery } from "../lifecycle/read-payment.ts";
 import { canonicalUnit } from "../money.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
+import { validatePart } from "./refund-parts.ts";
 import { type RefundView, toRefundView } from "./refund-views.ts";
 
 /** An amount in minor units of the payment's unit, or of the asset that it was paid in (`caip19/` and the asset). */
@@ -18,10 +20,10 @@ export type RefundAmount = { unit: string; value: bigint };
  * Creates a refund of a payment, in full or in part, to the account, chain and asset that it came from. The merchant's
  * balance pays for it (`beginRefunds`). In test mode, and where the buyer paid the merchant directly, the refund is
  * only marked. Refuses with `payment_not_found`, `payment_not_succeeded`, `already_refunded` when nothing is left, and
- * `params_validation` for an invalid amount.
+ * `params_validation` for an invalid amount, or a part that `validatePart` refuses.
  */
 export async function refundPayment(
-  deps: Pick<PaymentDeps, "now" | "enqueue"> & { db: Db },
+  deps: Pick<PaymentDeps, "now" | "enqueue"> & { db: Db; networks: Pick<Networks, "chains"> },
   query: PaymentQuery & { actor: AuditActor; amount?: RefundAmount | undefined },
 ): Promise<Result<RefundView>> {
   const made = await inTransaction(deps.db, async (db) => {
@@ -42,6 +44,8 @@ export async function refundPayment(
         "params_validation",
         `amount.value: is zero, or exceeds what is left of the payment (${left} left)`,
       );
+    const wrong = validatePart(deps, { asset: payment.paid_asset ?? "", amount, left, refunds: before });
+    if (wrong) return refuse("params_validation", wrong);
     const option = await findOption(db, { id: payment.option_id ?? "", paymentId: payment.id });
     // The merchant itself returns money that went directly to it.
     const isMoved = payment.mode === "live" && option !== undefined && !payment.direct;

@@ -65,6 +65,7 @@ export const assetMembers = {
   /**
    * Minor units, as a string. Smaller deposits into the treasury that belong to no payment are booked together, as one
    * exception per day, because a stranger can make thousands of them for a few cents. 0 books each deposit by itself.
+   * A merchant refunds no smaller part of a payment either.
    */
   dust: z
     .string()

@@ -730,6 +730,16 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "false",
       },
       {
+        name: "older refunds are sent before payments and payouts",
+        find: "(${column(\"purpose\")} = 'refund'), ",
+        replace: "",
+      },
+      {
+        name: "claimed refunds are sent in the order of their age",
+        find: "failed || refund ||",
+        replace: "failed ||",
+      },
+      {
         name: "a lane is assigned a delayed transfer",
         find: "and (t.hold_until is null or t.hold_until <= ${args.now})\n",
         replace: "\n",

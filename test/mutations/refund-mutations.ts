@@ -56,6 +56,16 @@ export const refundMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/payouts/refund-parts.ts",
+    tests: ["test/integration/payments/payouts/refund-parts.test.ts"],
+    mutations: [
+      { name: "a payment has any number of refunds", find: "standing.length >= MAX_PARTS", replace: "false" },
+      { name: "withdrawn refunds count", find: 'state !== "withdrawn"', replace: "true" },
+      { name: "a part is as small as one minor unit", find: "amount < least", replace: "false" },
+      { name: "the rest is no exception", find: "if (amount === left) return undefined;", replace: "" },
+    ],
+  },
+  {
     file: "db/migrations/initial/refunds.sql",
     tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
     mutations: [

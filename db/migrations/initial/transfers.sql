@@ -116,7 +116,7 @@ create unique index transfer_payment on transfer (payment_id, (case when state =
 create unique index transfer_settlement on transfer (settlement_id) where purpose = 'settlement';
 create unique index transfer_refund on transfer (refund_id) where purpose = 'refund';
 -- In the order of the claims, which therefore stop at their limit whatever the statistics say of a backlog.
-create index transfer_ready on transfer (chain, (retries > 0), created_at, id) where state = 'ready';
+create index transfer_ready on transfer (chain, (retries > 0), (purpose = 'refund'), created_at, id) where state = 'ready';
 create index transfer_due on transfer (chain, due_at) where due_at is not null;
 create index transfer_lane_nonce on transfer (lane_id, lane_nonce) where lane_id is not null;
 create index transfer_unfinished on transfer (chain, state) where state not in ('confirmed', 'ended');

@@ -2,12 +2,14 @@ import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { claimReady, listClaimable } from "../../../../db/queries/claim-transfers.ts";
 import { freeLane, type LaneLease, releaseLane, takeLane, wakeEnoughLanes } from "../../../../db/queries/lanes.ts";
+import { insertRefund } from "../../../../db/queries/refunds.ts";
 import {
   assignTransfers,
   holdTransfer,
   separateTransfers,
   unassignTransfers,
 } from "../../../../db/queries/transfers.ts";
+import { newId } from "../../../../payments/ids.ts";
 import { insertLaneRow, insertMerchant, insertSettlementRow, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 
@@ -45,6 +47,31 @@ async function makePayouts(ids: readonly string[]): Promise<void> {
     await db
       .updateTable("transfer")
       .set({ purpose: "settlement", payment_id: null, settlement_id })
+      .where("id", "=", id)
+      .execute();
+  }
+}
+
+/** Turns transfers of payments into refunds of these payments. */
+async function makeRefunds(ids: readonly string[]): Promise<void> {
+  const rows = await db.selectFrom("transfer").select(["id", "payment_id"]).where("id", "in", ids).execute();
+  for (const { id, payment_id } of rows) {
+    const refund_id = newId("rfnd", now);
+    await insertRefund(db, {
+      ...{ id: refund_id, payment_id, number: 1, exception_id: null, merchant_id: null, asset: "eip155:1/erc20:0x01" },
+      ...{
+        amount: 1n,
+        owed_asset: null,
+        owed_amount: null,
+        receiver: null,
+        state: "marked",
+        created_at: now,
+        due_at: null,
+      },
+    });
+    await db
+      .updateTable("transfer")
+      .set({ purpose: "refund", payment_id: null, refund_id })
       .where("id", "=", id)
       .execute();
   }
@@ -132,6 +159,20 @@ describe("assigning transfers to a lane", () => {
     expect((await listClaimable(db, listed)).map(({ id }) => id)).toEqual(inOrder);
     expect(await claim(lane, 4, after)).toEqual(inOrder);
   });
+});
+
+test("a merchant's older refunds do not keep buyers' payments and other merchants' payouts out of a batch", async () => {
+  const { chain, lanes, ids, claim } = await makeChain(1, 9);
+  await makeRefunds(ids.slice(0, 6));
+  await makePayouts(ids.slice(7, 8));
+  const lane = lanes[0]?.id ?? "";
+  const listed = { chain, laneId: lane, kinds: ["eip3009"] as const, now, limit: 4, mostInclusions: 3 };
+  const inOrder = [...ids.slice(6), ids[0]];
+  expect((await listClaimable(db, listed)).map(({ id }) => id)).toEqual(inOrder);
+  expect(await claim(lane, 4)).toEqual(inOrder);
+  // A transfer that has failed comes after them all the same.
+  await holdTransfer(db, { id: ids[6] ?? "", error: "balance", now });
+  expect(await claim(lane, 9, later(60_000))).toEqual([...ids.slice(7), ...ids.slice(0, 7)]);
 });
 
 describe("a held transfer", () => {
