@@ -209,8 +209,8 @@ export type Refund = {
   /** The referenceId of the payment. */
   readonly referenceId: string | null;
   readonly status: RefundStatus;
-  /** Why it is held (screening) or has failed (withdrawn: nothing was sent); null otherwise. */
-  readonly reason: ("screening" | "withdrawn") | null;
+  /** Why it waits (balance_short: what the merchant is owed does not cover it; inventory_short: the treasury has too little of the asset), is held (screening) or has failed (withdrawn: nothing was sent); null otherwise. */
+  readonly reason: ("balance_short" | "inventory_short" | "screening" | "withdrawn") | null;
   /** In the asset that the payment was paid in. */
   readonly amount: Amount;
   /** CAIP-10 account that the money goes to: the payer's. Null in test mode. */
@@ -227,7 +227,7 @@ export type Refund = {
 };
 
 /**
- * pending: waits for the merchant's balance, or for its turn. held: screening rejects its receiver; it can only be withdrawn. processing: it is being sent. succeeded and failed are final.
+ * pending: waits for the merchant's balance, for the treasury's inventory of the asset, or for its turn. held: screening rejects its receiver; it can only be withdrawn. processing: it is being sent. succeeded and failed are final.
  */
 export type RefundStatus = "pending" | "held" | "processing" | "succeeded" | "failed";
 

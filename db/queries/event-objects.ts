@@ -85,7 +85,7 @@ export async function listEventApprovalKeys(
 }
 
 /** What the payloads of a refund's events may contain. */
-export type EventRefund = ReportedRefund;
+export type EventRefund = Omit<ReportedRefund, "blocked_by">;
 
 /** Returns what the payloads of these refunds' events may contain. */
 export async function listEventRefunds(db: Db, ids: readonly string[]): Promise<EventRefund[]> {

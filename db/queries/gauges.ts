@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Db, Verification } from "../tables.ts";
+import { isQueueOfRefund, type Obstacle } from "./payout-queue.ts";
 import { HELD_AFTER } from "./transfer-counts.ts";
 import { mayBeDue } from "./webhook-endpoints.ts";
 
@@ -22,11 +23,10 @@ const isHeld = sql`exists (
   select from transfer t where t.purpose = 'settlement' and t.settlement_id = s.id and t.state = 'ready'
     and t.retries >= ${HELD_AFTER})`;
 /** SQL: a condition holds for the queue `q` of a refund `r`. */
-const isOfQueue = (condition: RawBuilder<unknown>) => sql`exists (
-  select from payout_queue q where q.kind = 'refund' and q.merchant_id = coalesce(r.merchant_id, '')
-    and q.asset = coalesce(r.owed_asset, r.asset) and q.chain = split_part(r.asset, '/', 1) and ${condition})`;
-/** SQL: a refund `r` waits for its merchant's balance. */
-const isUncovered = isOfQueue(sql`q.blocked_by = 'balance_short'`);
+const isOfQueue = (condition: RawBuilder<unknown>) =>
+  sql`exists (select from payout_queue q where ${isQueueOfRefund("q", "r")} and ${condition})`;
+/** SQL: a refund `r` waits behind one of these obstacles. */
+const isBlocked = (...obstacles: Obstacle[]) => isOfQueue(sql`q.blocked_by = any(${obstacles})`);
 
 /**
  * Returns, for each table and each kind of its rows that a queue of its own serves, since when the oldest row has waited for its job.
@@ -35,7 +35,8 @@ const isUncovered = isOfQueue(sql`q.blocked_by = 'balance_short'`);
  * time of the other rows, and the end of the hold of a transfer that failed. A settlement waits from the time when it is
  * closed until its payout arrives, unless an operator or the merchant has to decide first (`waitsForDecision`), an operator holds
  * the merchant's payouts, or its payout is held in simulation. A refund waits until it begins, unless its asset has left the
- * networks file or its merchant's balance does not cover it. A push does not count: it waits for its block, not for a job.
+ * networks file, or its merchant's balance or the treasury's inventory does not cover it. A push does not count: it waits for its
+ * block, not for a job.
  * For a chain this only shows that no sweep has run; `listChainStatuses` has the age of its cursor.
  * @param args.chains the chains of the networks file
  */
@@ -70,7 +71,8 @@ export async function listOldestOverdue(
       (select min(coalesce(s.closed_at, s.created_at)) from settlement s
         where coalesce(s.closed_at, s.created_at) <= ${now} and s.state = 'paying' and not ${isHeld})), null, null, null, null
     union all select 'refund', min(r.created_at), null, null, null, null from refund r
-      where r.created_at <= ${now} and r.state = 'due' and not ${isUncovered} and not ${isOfQueue(waitsForAsset(chains))}
+      where r.created_at <= ${now} and r.state = 'due' and not ${isBlocked("balance_short", "inventory_short")}
+        and not ${isOfQueue(waitsForAsset(chains))}
     union all select 'chain_cursor', min(due_at), null, null, null, null from chain_cursor where due_at <= ${now}
     union all select 'webhook_delivery', min(at), null, null, null, false from webhook_fanout where at <= ${now}
     union all select 'webhook_delivery', min(first.due_at), null, null, null, coalesce(e.slow_until > ${now}, false)
@@ -84,7 +86,9 @@ export async function listOldestOverdue(
 /** Returns when the oldest refund was requested that its merchant's balance does not cover; null when there is none. */
 export async function findOldestUncoveredRefund(db: Db): Promise<Date | null> {
   const { rows } = await sql<{ since: Date | null }>`
-    select min(r.created_at) as since from refund r where r.state = 'due' and ${isUncovered}`.execute(db);
+    select min(r.created_at) as since from refund r where r.state = 'due' and ${isBlocked("balance_short")}`.execute(
+    db,
+  );
   return rows[0]?.since ?? null;
 }
 

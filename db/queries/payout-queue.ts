@@ -39,6 +39,13 @@ const key = sql`q.kind, q.merchant_id, q.asset, q.chain`;
 const isKey = ({ kind, merchant_id, asset, chain }: QueueKey) =>
   sql`q.kind = ${kind} and q.merchant_id = ${merchant_id} and q.asset = ${asset} and q.chain = ${chain}`;
 
+/** SQL: a queue is that of a refund. */
+export const isQueueOfRefund = (queue: string, refund: string): RawBuilder<boolean> => {
+  const [q, r] = [sql.id(queue), sql.id(refund)];
+  return sql`${q}.kind = 'refund' and ${q}.merchant_id = coalesce(${r}.merchant_id, '')
+    and ${q}.asset = coalesce(${r}.owed_asset, ${r}.asset) and ${q}.chain = split_part(${r}.asset, '/', 1)`;
+};
+
 /** SQL: the waiting rows of a queue `q`, by kind. An index serves each of them. */
 const rowsOf: Record<PayoutKind, RawBuilder<unknown>> = {
   settlement: sql`settlement r where r.merchant_id = q.merchant_id and r.asset = q.asset and r.due_at is not null
@@ -127,8 +134,7 @@ export async function listQueuedRows(db: Db, args: { kind: PayoutKind; ids: read
   const of = {
     settlement: sql`settlement r join payout_queue q on q.kind = 'settlement' and q.merchant_id = r.merchant_id
       and q.asset = r.asset and q.chain = split_part(r.asset, '/', 1)`,
-    refund: sql`refund r join payout_queue q on q.kind = 'refund' and q.merchant_id = coalesce(r.merchant_id, '')
-      and q.asset = coalesce(r.owed_asset, r.asset) and q.chain = split_part(r.asset, '/', 1)`,
+    refund: sql`refund r join payout_queue q on ${isQueueOfRefund("q", "r")}`,
   };
   const { rows } = await sql<QueuedRow>`
     select r.id, r.state, ${key}, q.version, q.due_retries = 0 and q.blocked_by is null as is_fresh

@@ -2,6 +2,7 @@ import { type Selectable, sql } from "kysely";
 import { moveRows } from "../moves.ts";
 import type { RefundState } from "../states.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
+import { isQueueOfRefund } from "./payout-queue.ts";
 
 export type RefundRow = Selectable<Tables["refund"]>;
 export type NewRefund = Omit<RefundRow, "due_retries" | "account_id" | "mode" | "updated_at" | "tx_hash" | "paid_at">;
@@ -124,16 +125,17 @@ export type RefundOwner = {
   onlyMerchants: readonly string[] | null;
 };
 
-/** A refund with the order identifier of its payment. */
-export type ReportedRefund = RefundRow & { reference_id: string | null };
+/** A refund with the order identifier of its payment, and the obstacle that blocks the queue in which it waits, if any. */
+export type ReportedRefund = RefundRow & { reference_id: string | null; blocked_by: string | null };
 
 /** Selects the refunds that `owner` reaches; all of them, also those of exceptions, when it is unset. */
 function selectRefunds(db: Db, owner: RefundOwner | undefined) {
   let query = db
     .selectFrom("refund as r")
     .leftJoin("payment as p", "p.id", "r.payment_id")
+    .leftJoin("payout_queue as q", (join) => join.on(isQueueOfRefund("q", "r")).on("r.state", "=", "due"))
     .selectAll("r")
-    .select("p.reference_id");
+    .select(["p.reference_id", "q.blocked_by"]);
   if (!owner) return query;
   query = query.where("r.account_id", "=", owner.accountId).where("r.mode", "=", owner.mode);
   if (owner.merchantId !== undefined) query = query.where("r.merchant_id", "=", owner.merchantId);

@@ -25,7 +25,7 @@ export function addRefundCommands(program: Command, addAction: AddAction): void 
     refunds
       .command("list")
       .description(
-        "list refunds, the newest first; pending: waits for the merchant's balance, held: the receiver is not served",
+        "list refunds, the newest first; pending: waits for the merchant's balance, inventory or its turn (reason), held: the receiver is not served",
       )
       .option("--merchant <id>", "only of this merchant")
       .option("--payment <id>", "only of this payment")

@@ -16,7 +16,7 @@ import { refundBegunGroup } from "../accounting/payout-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { deductFromSettlement } from "./deduct-from-settlement.ts";
-import { findForgottenRefunds } from "./paid-before-restore.ts";
+import { type ForgottenPayouts, findForgottenRefunds, wasPaid } from "./paid-before-restore.ts";
 import { chainOf, listCaughtUp, type Payout, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
 import { splitForgottenRefunds } from "./split-payout.ts";
@@ -75,14 +75,14 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
   for (const { id } of split.waiting) outcomes.set(id, "unrecorded_payout");
   // A refund that the signer refuses takes nothing, so the refunds that were short are checked once more.
   for (let left: readonly DueRefund[] = split.ready; left.length > 0; ) {
-    const { covered, short } = await splitByCover(deps.db, left, toDraw);
+    const { covered, short } = await splitByCover(deps.db, left, (refund) => toDraw(refund, forgotten));
     left = short.map(({ payout }) => payout);
     if (covered.length === 0) {
       // A refund that another worker has begun meanwhile has taken what it seems to lack.
       await recordShort(deps, short, outcomes);
       break;
     }
-    failures.push(...(await beginCovered(deps, covered, { caughtUp, outcomes })));
+    failures.push(...(await beginCovered(deps, covered, { caughtUp, outcomes, forgotten })));
   }
   if (failures.length > 0) throw failures[0];
   return refundIds.map((id) => outcomes.get(id) ?? "begun");
@@ -97,15 +97,25 @@ async function recordShort(deps: Deps, short: readonly Short[], outcomes: Map<st
     short.map(({ payout }) => payout.id),
   );
   const dueIds = new Set(due.map(({ id }) => id));
-  for (const { payout, why } of short) if (dueIds.has(payout.id)) outcomes.set(payout.id, why);
+  for (const { payout, why } of short) {
+    if (!dueIds.has(payout.id)) continue;
+    outcomes.set(payout.id, why);
+    if (why === "inventory_short") reportInventoryShort(deps, payout);
+  }
+}
+
+/** Reports a refund that the treasury's inventory does not cover. */
+function reportInventoryShort(deps: Deps, { id, asset, amount }: DueRefund): void {
+  deps.log.error({ refund: id, asset, amount: String(amount) }, "treasury inventory of an asset is short");
 }
 
 /** Signs refunds and begins them. Adds to `outcomes` why refunds wait, and returns what was thrown. */
 async function beginCovered(
   deps: Deps,
   refunds: readonly DueRefund[],
-  { caughtUp, outcomes }: { caughtUp: ReadonlyMap<string, string>; outcomes: Map<string, RefundOutcome> },
+  args: { caughtUp: ReadonlyMap<string, string>; outcomes: Map<string, RefundOutcome>; forgotten: ForgottenPayouts },
 ): Promise<unknown[]> {
+  const { caughtUp, outcomes, forgotten } = args;
   const statements = await listStatementsOf(
     deps.db,
     refunds.flatMap(({ id, payment_id }) => (payment_id === null ? id : [])),
@@ -123,7 +133,10 @@ async function beginCovered(
       const result = signed[index];
       if (!result) continue;
       const epoch = caughtUp.get(chainOf(refund.asset)) ?? "";
-      const outcome = result.ok ? await begin(deps, { refund, transfer: result.transfer, epoch }) : result.reason;
+      const outcome = result.ok
+        ? await begin(deps, { refund, transfer: result.transfer, epoch, wasPaid: wasPaid(forgotten, refund) })
+        : result.reason;
+      if (outcome === "inventory_short") reportInventoryShort(deps, refund);
       if (typeof outcome === "string") outcomes.set(refund.id, outcome);
       else begun.push(outcome);
     } catch (error) {
@@ -158,8 +171,11 @@ type Drawn = DueRefund & { merchant_id: string };
 type Rollback = "balance_short" | "inventory_short" | "changed" | "watcher_behind";
 type Written = { ok: true; afterCommit?: () => Promise<void> } | { ok: false; why: Rollback };
 
-/** A refund with its transfer, and the database epoch in which it was signed. */
-type SignedRefund = { refund: DueRefund; transfer: NewTransfer; epoch: string };
+/**
+ * A refund with its transfer, and the database epoch in which it was signed. `wasPaid`: the chain shows it as made, so it is adopted and
+ * needs no inventory.
+ */
+type SignedRefund = { refund: DueRefund; transfer: NewTransfer; epoch: string; wasPaid: boolean };
 
 /** Begins a refund in one transaction. Returns its transfer, or the reason why the refund waits. */
 async function begin(deps: Deps, refund: SignedRefund): Promise<NewTransfer | RefundOutcome> {
@@ -174,12 +190,13 @@ async function begin(deps: Deps, refund: SignedRefund): Promise<NewTransfer | Re
 }
 
 /** Writes state, balance, ledger and transfer of a refund. Without `afterCommit`, the refund has begun elsewhere. */
-async function writeBegun(deps: Deps, db: Db, { refund, transfer, epoch }: SignedRefund): Promise<Written> {
+async function writeBegun(deps: Deps, db: Db, signed: SignedRefund): Promise<Written> {
+  const { refund, transfer, epoch, wasPaid } = signed;
   const at = deps.now();
   // Another worker has begun or split this refund, or it was withdrawn.
   if (!(await moveToPaying(db, refund, at))) return { ok: true };
   if (refund.merchant_id !== null) {
-    const why = await debit(db, { ...refund, merchant_id: refund.merchant_id }, at);
+    const why = await debit(db, { ...refund, merchant_id: refund.merchant_id }, { at, wasPaid });
     if (why) return { ok: false, why };
   }
   await insertTransfers(db, [transfer], at);
@@ -188,13 +205,17 @@ async function writeBegun(deps: Deps, db: Db, { refund, transfer, epoch }: Signe
 }
 
 /** Debits a refund from its merchant's balance and books it. Returns why it cannot, or undefined. */
-async function debit(db: Db, refund: Drawn, at: Date): Promise<Rollback | undefined> {
+async function debit(
+  db: Db,
+  refund: Drawn,
+  { at, wasPaid }: { at: Date; wasPaid: boolean },
+): Promise<Rollback | undefined> {
   const { merchant_id: merchantId, asset } = refund;
   const drawn = owedOf(refund);
   const converted = isConverted(refund);
   const chosen = await chooseNotBegun(db, { merchantId, ...drawn, own: refund.settlement_id, converted });
   // The operator may have moved the asset that the buyer paid in, and money that came in another asset is no money of this one.
-  const needsInventory = converted || chosen.some((one) => one.converted);
+  const needsInventory = !wasPaid && (converted || chosen.some((one) => one.converted));
   // Lock order: the inventory, then settlements, then balances (avoids deadlock).
   if (needsInventory) await lockInventory(db, asset);
   const why = await draw(db, refund, { merchantId, ...drawn, chosen }, at);
@@ -211,10 +232,10 @@ function owedOf({ asset, amount, owed_asset, owed_amount }: DueRefund): { asset:
   return { asset: owed_asset ?? asset, amount: owed_amount ?? amount };
 }
 
-function toDraw(refund: DueRefund): Draw {
+function toDraw(refund: DueRefund, forgotten: ForgottenPayouts): Draw {
   const { merchant_id: merchantId, asset, amount } = refund;
   const balance = merchantId === null ? null : { merchantId, ...owedOf(refund) };
-  return { paid: { asset, amount }, balance, converted: isConverted(refund) };
+  return { paid: { asset, amount }, balance, converted: isConverted(refund), wasPaid: wasPaid(forgotten, refund) };
 }
 
 /** Returns what the signer is asked for: the refund of a payment, or the return of the movement that an exception booked. */

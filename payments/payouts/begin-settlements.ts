@@ -17,7 +17,7 @@ import { settlementBegunGroup } from "../accounting/payout-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";
-import { findForgottenPayouts } from "./paid-before-restore.ts";
+import { type ForgottenPayouts, findForgottenPayouts, wasPaid } from "./paid-before-restore.ts";
 import { enqueueRefunds } from "./refund-payment.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, receiverOf, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
@@ -38,7 +38,8 @@ export type SettleOutcome =
   | RefusalReason;
 
 type Deps = PaymentDeps & PayoutDeps;
-type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
+/** A signed payout. `wasPaid`: the chain shows it as made, so it is adopted and needs no inventory. */
+type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer; wasPaid: boolean };
 
 /**
  * Begins payouts. The treasury signs an authorization to each merchant's destination, and in one database transaction
@@ -78,13 +79,13 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   for (const { id } of split.waiting) outcomes.set(id, "unrecorded_payout");
   // A settlement that the signer refuses takes nothing, so the settlements that were short are checked once more.
   for (let left: readonly SettlementWithDestination[] = split.ready; left.length > 0; ) {
-    const { covered, short } = await splitByCover(deps.db, left, toDraw);
+    const { covered, short } = await splitByCover(deps.db, left, (settlement) => toDraw(settlement, forgotten));
     left = short.map(({ payout }) => payout);
     if (covered.length === 0) {
       await recordShort(deps, short, outcomes);
       break;
     }
-    await beginCovered(deps, covered, { caughtUp, outcomes });
+    await beginCovered(deps, covered, { caughtUp, outcomes, forgotten });
   }
   await enqueueRefunds(
     deps,
@@ -128,13 +129,14 @@ async function recordShort(deps: Deps, short: readonly Short[], outcomes: Map<st
 async function beginCovered(
   deps: Deps,
   settlements: readonly SettlementWithDestination[],
-  { caughtUp, outcomes }: { caughtUp: ReadonlyMap<string, string>; outcomes: Map<string, SettleOutcome> },
+  args: { caughtUp: ReadonlyMap<string, string>; outcomes: Map<string, SettleOutcome>; forgotten: ForgottenPayouts },
 ): Promise<void> {
+  const { caughtUp, outcomes, forgotten } = args;
   const payouts: Payout[] = [];
   for (const [index, result] of (await signPayouts(deps, settlements.map(toPayout))).entries()) {
     const settlement = settlements[index];
     if (!settlement) continue;
-    if (result.ok) payouts.push({ settlement, transfer: result.transfer });
+    if (result.ok) payouts.push({ settlement, transfer: result.transfer, wasPaid: wasPaid(forgotten, settlement) });
     else outcomes.set(settlement.id, result.reason);
   }
   const { begun, waiting } = await begin(deps, payouts, caughtUp);
@@ -187,8 +189,10 @@ function toPayout({ id, merchant_id: merchantId, asset, number, amount, register
   };
 }
 
-function toDraw({ merchant_id: merchantId, asset, amount, converted }: SettlementWithDestination): Draw {
-  return { paid: { asset, amount }, balance: { merchantId, asset, amount }, converted };
+function toDraw(settlement: SettlementWithDestination, forgotten: ForgottenPayouts): Draw {
+  const { merchant_id: merchantId, asset, amount, converted } = settlement;
+  const balance = { merchantId, asset, amount };
+  return { paid: { asset, amount }, balance, converted, wasPaid: wasPaid(forgotten, settlement) };
 }
 
 /** Why a batch of payouts is rolled back. `watcher_behind`: the database was restored after signing. */
@@ -263,11 +267,11 @@ async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promi
 
 /**
  * Returns the assets whose inventory pays these payouts, in a fixed order: money that came in another asset is paid out of what the
- * treasury has beyond what it owes to other merchants.
+ * treasury has beyond what it owes to other merchants. One that was paid before a restore takes nothing more of it.
  */
 function listInventories(payouts: readonly Payout[]): string[] {
-  const converted = payouts.filter(({ settlement }) => settlement.converted).map(({ settlement }) => settlement.asset);
-  return [...new Set(converted)].sort();
+  const drawing = payouts.filter(({ settlement, wasPaid }) => settlement.converted && !wasPaid);
+  return [...new Set(drawing.map(({ settlement }) => settlement.asset))].sort();
 }
 
 /**

@@ -106,7 +106,9 @@ async function reportOutcomes(
       if (!first.is_fresh || short.length > 0) await resumeQueue(deps.db, key);
       continue;
     }
-    const obstacle = found.map(({ outcome }) => outcome).find(isObstacle);
+    const obstacles = found.map(({ outcome }) => outcome).filter(isObstacle);
+    // Operators can add inventory, while a balance waits for the merchant's payments.
+    const obstacle = obstacles.find((one) => one === "inventory_short") ?? obstacles[0];
     // `watcher_behind` blocks nothing: the sweep skips the chain, and its queues stay due.
     const isTransient = obstacle !== undefined && isRefusal(obstacle) && isTransientRefusal(obstacle);
     if (obstacle) await blockQueue(deps.db, { ...key, version: first.version, obstacle, isTransient });

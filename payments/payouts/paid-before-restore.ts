@@ -16,6 +16,14 @@ const MOST = 100;
 export type ForgottenPayouts = ReadonlyMap<string, UnclaimedPayout>;
 
 /**
+ * Returns true if the chain shows that a payout was made, beyond any reorg. It takes no inventory: the ledger has booked what left, and
+ * nothing is sent, because the payout is adopted when it has begun.
+ */
+export function wasPaid(forgotten: ForgottenPayouts, { id }: { id: string }): boolean {
+  return forgotten.get(id)?.booked === true;
+}
+
+/**
  * Returns which of these settlements must not begin yet, because the chain shows a payout of the same merchant and asset
  * that a restored database does not know. That payout may have paid these settlements. They continue once it is adopted,
  * which needs its own settlement to begin. So this also returns the unpaid settlements that have the nonces of such

@@ -65,7 +65,7 @@ export async function refundPayment(
     const after = { payment: payment.id, asset: payment.paid_asset, amount: amount.toString(), state };
     const { actor } = query;
     await insertAuditEntries(db, [{ actor, action: "refund.created", subject: id, before: null, after, at }]);
-    return done({ refund: toRefundView({ ...row, reference_id: payment.reference_id }), isMoved });
+    return done({ refund: toRefundView({ ...row, reference_id: payment.reference_id, blocked_by: null }), isMoved });
   });
   if (!made.ok) return made;
   const { isMoved, refund } = made.value;

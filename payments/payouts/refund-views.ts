@@ -7,7 +7,7 @@ import { chainOf } from "./sign-payout.ts";
 
 /**
  * The status of a refund, as merchants see it:
- * - `pending`: waits for the merchant's balance, or for its turn.
+ * - `pending`: waits for the merchant's balance, for the treasury's inventory, or for its turn.
  * - `held`: screening rejects its receiver; only a withdrawal follows.
  * - `processing`: its transfer is signed and is sent until it is final.
  * - `succeeded`: the money has arrived, or the refund is only recorded (`isRecordOnly`).
@@ -16,8 +16,15 @@ import { chainOf } from "./sign-payout.ts";
 export const refundStatuses = ["pending", "held", "processing", "succeeded", "failed"] as const;
 export type RefundStatus = (typeof refundStatuses)[number];
 
-/** Why a refund is held or has failed. */
-export const refundReasons = ["screening", "withdrawn"] as const;
+const shortReasons = ["balance_short", "inventory_short"] as const;
+/**
+ * Why a refund waits, is held or has failed:
+ * - `balance_short`, `inventory_short`: what its merchant is owed does not cover it, or the treasury has too little of the asset. Refunds
+ *   that wait behind such a one have its reason.
+ * - `screening`: screening rejects its receiver.
+ * - `withdrawn`: it was withdrawn, and nothing was sent.
+ */
+export const refundReasons = [...shortReasons, "screening", "withdrawn"] as const;
 type RefundReason = (typeof refundReasons)[number];
 
 const statusOf: Record<RefundState, RefundStatus> = {
@@ -62,8 +69,12 @@ export function toRefundStates(statuses: readonly RefundStatus[]): RefundState[]
   return memberNames(statusOf).filter((state) => statuses.includes(statusOf[state]));
 }
 
-/** Returns why a refund in a state is held or has failed; null in other states. */
-export function toRefundReason(state: RefundState): RefundReason | null {
+/**
+ * Returns why a refund in a state is held or has failed, or waits for money; null otherwise.
+ * @param blockedBy the obstacle that blocks the queue in which it waits
+ */
+export function toRefundReason(state: RefundState, blockedBy: string | null): RefundReason | null {
+  if (state === "due") return shortReasons.find((reason) => reason === blockedBy) ?? null;
   if (state === "held") return "screening";
   return state === "withdrawn" ? "withdrawn" : null;
 }
@@ -88,7 +99,7 @@ export function toRefundView(row: ReportedRefund): RefundView {
     mode: row.mode,
     referenceId: row.reference_id,
     status: statusOf[row.state],
-    reason: toRefundReason(row.state),
+    reason: toRefundReason(row.state, row.blocked_by),
     asset: row.asset,
     amount: row.amount,
     receiver: toRefundReceiver(row),

@@ -4,9 +4,15 @@ import type { Db } from "../../db/tables.ts";
 
 /**
  * What a payout moves (`paid`), and what it takes from its merchant's balance (null for money that no merchant owns). `converted`:
- * it takes first what came in another asset, otherwise first what came in the asset of the balance.
+ * it takes first what came in another asset, otherwise first what came in the asset of the balance. `wasPaid`: it needs no inventory,
+ * because the chain shows it as made.
  */
-export type Draw = { paid: { asset: string; amount: bigint }; balance: Credit | null; converted: boolean };
+export type Draw = {
+  paid: { asset: string; amount: bigint };
+  balance: Credit | null;
+  converted: boolean;
+  wasPaid: boolean;
+};
 
 type Short = "inventory_short" | "balance_short";
 type Split<Payout> = { covered: Payout[]; short: { payout: Payout; why: Short }[] };
@@ -36,7 +42,7 @@ export async function splitByCover<Payout>(
   );
   const inventories = new Map<string, bigint>();
   const split: Split<Payout> = { covered: [], short: [] };
-  for (const { payout, paid, balance, converted } of draws) {
+  for (const { payout, paid, balance, converted, wasPaid } of draws) {
     if (!balance) {
       split.covered.push(payout);
       continue;
@@ -48,7 +54,7 @@ export async function splitByCover<Payout>(
       continue;
     }
     const needed = paid.asset === balance.asset ? left.converted - after.converted : paid.amount;
-    if (needed > 0n) {
+    if (needed > 0n && !wasPaid) {
       const inventory = inventories.get(paid.asset) ?? (await readInventory(db, paid.asset));
       if (inventory < needed) {
         split.short.push({ payout, why: "inventory_short" });

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
 import type { MutationGroup } from "./mutation.ts";
 
 /** Mutations of what operators see: gauges, counters and the comparisons that alerts need. */
@@ -35,8 +36,18 @@ export const monitoringMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund that no balance covers hides every later one that is overdue",
-        find: "sql`q.blocked_by = 'balance_short'`",
-        replace: "sql`false`",
+        find: 'not ${isBlocked("balance_short", "inventory_short")}',
+        replace: "true",
+      },
+      {
+        name: "a refund that lacks inventory counts as overdue",
+        find: 'not ${isBlocked("balance_short", "inventory_short")}',
+        replace: 'not ${isBlocked("balance_short")}',
+      },
+      {
+        name: "a refund that lacks inventory counts as one that no balance covers",
+        find: "r.state = 'due' and ${isBlocked(\"balance_short\")}`",
+        replace: 'r.state = \'due\' and ${isBlocked("balance_short", "inventory_short")}`',
       },
       {
         name: "a payout whose asset has left the networks file hides every later one that is overdue",

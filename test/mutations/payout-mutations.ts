@@ -281,6 +281,28 @@ export const payoutMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/payouts/paid-before-restore.ts",
+    tests: ["test/integration/payments/payouts/restored-inventory.test.ts"],
+    mutations: [
+      {
+        name: "a lost payout waits for the inventory that has paid it",
+        find: "return forgotten.get(id)?.booked === true;",
+        replace: "return forgotten === undefined;",
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/dispatch-payouts.ts",
+    tests: ["test/integration/payments/payouts/treasury-inventory.test.ts"],
+    mutations: [
+      {
+        name: "a refund that lacks balance hides another one that lacks inventory",
+        find: 'obstacles.find((one) => one === "inventory_short") ?? obstacles[0]',
+        replace: "obstacles[0]",
+      },
+    ],
+  },
+  {
     file: "payments/payouts/split-by-cover.ts",
     tests: ["test/integration/payments/payouts/treasury-inventory.test.ts"],
     mutations: [

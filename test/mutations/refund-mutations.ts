@@ -127,6 +127,12 @@ export const refundMutations: readonly MutationGroup[] = [
     tests: refunds,
     mutations: [
       {
+        name: "a lost refund waits for the inventory that has paid it",
+        find: "const needsInventory = !wasPaid && (",
+        replace: "const needsInventory = (",
+        tests: ["test/integration/payments/payouts/restored-inventory.test.ts"],
+      },
+      {
         name: "a refund draws on the money of other merchants",
         find: "if (!(await debitMerchant(db, { merchantId, asset, amount }))) return",
         replace: "if (false) return",

@@ -164,6 +164,8 @@ test("a refund that its merchant's balance does not cover has an age of its own,
   expect(await ages()).toEqual({ overdue: 1_000, uncovered: 0 });
   await block("mrch_1", "balance_short");
   expect(await ages()).toEqual({ overdue: 100, uncovered: 1_000 });
+  await block("mrch_1", "inventory_short");
+  expect(await ages()).toEqual({ overdue: 100, uncovered: 0 });
   await block("mrch_1", "unknown_asset");
   expect(await ages()).toEqual({ overdue: 100, uncovered: 0 });
   await block("mrch_1", "signer_unavailable");

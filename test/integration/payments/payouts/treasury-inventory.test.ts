@@ -6,6 +6,8 @@ import type { Db } from "../../../../db/tables.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
+import { dispatchRefunds, listBlockedPayouts } from "../../../../payments/payouts/dispatch-payouts.ts";
+import { findRefundView } from "../../../../payments/payouts/find-refunds.ts";
 import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
@@ -92,6 +94,39 @@ test.each([
     expect(await inventoryOf(shop)).toBe(0n);
   },
 );
+
+test("a refund that lacks inventory is reported as such, apart from one that its merchant's balance does not cover", async () => {
+  const { assets, makeShop, payInUsdc, payInToken } = await startShops();
+  const shop = await makeShop();
+  const poor = await makeShop(shop.databaseUrl);
+  const refunded = [await payInUsdc(shop, 2_000n), await payInUsdc(shop, 1_000n)];
+  for (const paymentId of refunded) expect(await settle(shop, paymentId)).toEqual(["begun"]);
+  await payInToken(shop, 1_000n);
+  const ids: string[] = [];
+  for (const paymentId of refunded) ids.push(await requestRefund(shop, paymentId));
+  expect(await dispatchRefunds(shop.deps, ids)).toEqual(["balance_short", "inventory_short"]);
+  const reasonOf = async (of: MerchantFixture, refundId: string) => {
+    const { status, reason } = unwrap(await findRefundView(of.deps, { refundId }));
+    return [status, reason];
+  };
+  expect(await reasonOf(shop, ids[1] ?? "")).toEqual(["pending", "inventory_short"]);
+  const { merchantId } = shop;
+  const blocked = { kind: "refund", merchantId, asset: assets.usdc, blockedBy: "inventory_short" };
+  expect(await listBlockedPayouts(shop.deps, 10)).toMatchObject([blocked]);
+  expect(shop.lines.filter((line) => line.includes("treasury inventory of an asset is short"))).toEqual([
+    expect.stringContaining(ids[1] ?? ""),
+  ]);
+
+  const sold = await payInUsdc(poor, 1_000n);
+  expect(await settle(poor, sold)).toEqual(["begun"]);
+  const uncovered = await requestRefund(poor, sold);
+  expect(await reasonOf(poor, uncovered)).toEqual(["pending", null]);
+  expect(await dispatchRefunds(poor.deps, [uncovered])).toEqual(["balance_short"]);
+  expect(await reasonOf(poor, uncovered)).toEqual(["pending", "balance_short"]);
+  await payInUsdc(poor, 1_000n);
+  expect(await dispatchRefunds(poor.deps, [uncovered])).toEqual(["begun"]);
+  expect(await reasonOf(poor, uncovered)).toEqual(["processing", null]);
+});
 
 test("a refund is drawn on older payments in another asset only after newer ones in its own", async () => {
   const { makeShop, payInUsdc, payInToken, inventoryOf } = await startShops();
