@@ -13,8 +13,8 @@ export async function findWrongRefunds(db: Db): Promise<Finding[]> {
     with open as materialized (
       select r.id, r.payment_id, r.exception_id, r.asset, r.amount, r.receiver, r.state, (
         select coalesce(sum(-e.amount), 0) from ledger_group g join ledger_entry e on e.group_id = g.id
-        where g.subject in (r.id, r.exception_id::text)
-          and g.kind in ('refund_begun', 'refund_reduced', 'exception_resolved')
+        where g.subject in (r.id, r.exception_id::text, (select t.id from transfer t where t.refund_id = r.id and t.purpose = 'refund'))
+          and g.kind in ('refund_begun', 'refund_reduced', 'refund_raised', 'overpaid', 'exception_resolved')
           and e.account = 'in_transit' and e.asset = r.asset
       ) as booked
       from refund r where r.state in ('due', 'held', 'paying')

@@ -44,6 +44,19 @@ export async function lockDue(db: Db, id: string): Promise<RefundRow | undefined
     .executeTakeFirst();
 }
 
+/** Locks the refunds of a payment that have not begun, until the commit. Returns them, the newest first. */
+export async function lockUnbegunRefunds(db: Db, paymentId: string): Promise<RefundRow[]> {
+  const rows = await db
+    .selectFrom("refund")
+    .selectAll()
+    .where("payment_id", "=", paymentId)
+    .where("state", "in", ["due", "held"])
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+  return rows.toSorted((a, b) => b.number - a.number);
+}
+
 /**
  * Moves a refund to `paying`. Returns false and changes nothing when it has begun, was withdrawn, or has another amount than the
  * one that was signed.
@@ -97,7 +110,7 @@ export async function moveReturnToWithdrawn(
 }
 
 /** Sets a refund's amount, and the amount it takes from the merchant's balance when that is in another asset. */
-export async function reduceRefund(
+export async function setRefundAmount(
   db: Db,
   args: { id: string; amount: bigint; owedAmount: bigint | null },
 ): Promise<void> {

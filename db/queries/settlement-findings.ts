@@ -109,7 +109,7 @@ async function isExplainedByLedger(db: Db, owner: Pick<Settlement, "merchant_id"
   const { rows } = await sql<{ amount: bigint }>`
     select (select coalesce(sum(-e.amount), 0) from ledger_entry e join ledger_group g on g.id = e.group_id
         where e.account = 'payable:' || ${owner.merchant_id}::text and e.account like 'payable:%' and e.asset = ${owner.asset}
-          and g.kind in ('exception_resolved', 'exception_reversed', 'refund_begun', 'refund_reduced'))
+          and g.kind in ('exception_resolved', 'exception_reversed', 'refund_begun', 'refund_reduced', 'refund_raised'))
       + (select coalesce(sum(d.amount), 0) from settlement s join settlement_deduction d on d.settlement_id = s.id
         where s.merchant_id = ${owner.merchant_id} and s.asset = ${owner.asset}) as amount`.execute(db);
   return rows[0]?.amount === difference;

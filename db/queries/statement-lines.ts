@@ -80,7 +80,7 @@ export function selectStatementRows({
     left join transfer t on g.kind = 'payment' and t.id = g.subject
     left join payment p on p.id = t.payment_id
     left join settlement s on g.kind in ('settlement_begun', 'settlement_changed') and s.id = g.subject
-    left join refund r on g.kind in ('refund_begun', 'refund_reduced') and r.id = g.subject
+    left join refund r on g.kind in ('refund_begun', 'refund_reduced', 'refund_raised') and r.id = g.subject
     left join payment rp on rp.id = r.payment_id
     left join lateral (
       select id from transfer where purpose = 'settlement' and settlement_id = s.id

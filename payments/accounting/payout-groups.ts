@@ -84,6 +84,19 @@ export function refundLessenedGroup(refund: {
   return { ...group, kind: "refund_reduced", entries: entries.filter(({ amount }) => amount !== 0n) };
 }
 
+/** Returns the group that raises a refund in transit by what its merchant's balance pays for. */
+export function refundRaisedGroup(raise: Parameters<typeof refundBegunGroup>[0]): Group {
+  const group = refundBegunGroup(raise);
+  return { ...group, kind: "refund_raised", entries: group.entries.filter(({ amount }) => amount !== 0n) };
+}
+
+/** Returns the group of what a refund moved and no merchant's balance pays for: from in transit, which it clears, to exceptions. */
+export function refundOverpaidGroup(transfer: { id: string; asset: string }, movement: Place, amount: bigint): Group {
+  const { asset } = transfer;
+  const entries = doubleEntry({ debit: accounts.exceptions, credit: accounts.inTransit, asset, amount });
+  return { ...overpaidGroup(transfer, movement, amount), entries };
+}
+
 /** Returns the group of a refund that has arrived: from the treasury, clearing in transit. */
 export function refundPaidGroup(transfer: Movement): Group {
   return { ...settlementPaidGroup(transfer), kind: "refund_paid" };

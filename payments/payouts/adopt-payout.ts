@@ -5,12 +5,9 @@ import { wakeSettlements } from "../../db/queries/payout-queue.ts";
 import { findRefund, type RefundRow, recordReceiver } from "../../db/queries/refunds.ts";
 import { relinkPaid, relinkPayments } from "../../db/queries/settlement-links.ts";
 import {
-  chooseNotBegun,
   findSettlement,
   increaseSettlement,
   insertSettlements,
-  lockNotBegun,
-  type NotBegun,
   recordDestination,
   type SettlementRow,
 } from "../../db/queries/settlements.ts";
@@ -21,16 +18,18 @@ import { overpaidGroup, refundLessenedGroup, settlementChangedGroup } from "../a
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { deductFromSettlement } from "./deduct-from-settlement.ts";
+import { lockCovering } from "./lock-covering.ts";
+import { raiseRefund } from "./raise-refund.ts";
 import { splitRefund, splitSettlement } from "./split-payout.ts";
 
-type Deps = Pick<PaymentDeps, "now" | "log">;
+type Deps = Pick<PaymentDeps, "now" | "log" | "networks">;
 
 /**
  * Books a payout that was sent before the database was restored from a backup. The amount on chain wins:
  * - It is less than the row's amount: the row is reduced to it, and the remainder gets a new settlement or refund with
  *   its own number.
- * - It is more: the payout absorbs further settlements of the merchant that have not begun. Any excess beyond those is
- *   booked as an exception.
+ * - It is more: the payout absorbs further settlements of the merchant that have not begun, and a refund is drawn on them. Any excess
+ *   beyond those is booked as an exception.
  * A merchant's balance never becomes negative.
  */
 export function adoptPayout(deps: Deps): BookAdopted {
@@ -56,11 +55,15 @@ export function adoptPayout(deps: Deps): BookAdopted {
       await recordReceiver(db, { id: refund.id, receiver: movement.receiver });
     // The nonce of a refund without a merchant is derived from the movement it returns, so a smaller amount is
     // unexplained.
-    if (rest > 0n && refund.merchant_id === null) return undefined;
+    const { payment_id, merchant_id } = refund;
+    if (payment_id === null || merchant_id === null) {
+      if (rest > 0n) return undefined;
+      await bookOverpaid(deps, db, { transfer, movement, amount: transfer.amount });
+      return transfer.amount;
+    }
     if (rest > 0n) await redrawRest(deps, db, refund, rest);
-    const amount = rest > 0n ? movement.amount : transfer.amount;
-    await bookOverpaid(deps, db, { transfer, movement, amount });
-    return amount;
+    if (rest < 0n) await raiseRefund(deps, db, { refund: { ...refund, payment_id, merchant_id }, transfer, movement });
+    return movement.amount;
   };
 }
 
@@ -107,16 +110,6 @@ async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, mor
     throw new Error(`the settlements of ${merchantId} exceed its balance`);
   await insertGroups(db, [settlementChangedGroup({ id, asset, merchantId, by: covered })], at);
   return covered;
-}
-
-/** Locks the oldest settlements that cover an amount. Chooses again when one of them begins before it is locked. */
-async function lockCovering(db: Db, of: Parameters<typeof chooseNotBegun>[1]): Promise<NotBegun[]> {
-  for (;;) {
-    const chosen = await chooseNotBegun(db, of);
-    const ids = chosen.map(({ id }) => id);
-    const locked = await lockNotBegun(db, ids);
-    if (locked.length === chosen.length) return locked;
-  }
 }
 
 /**

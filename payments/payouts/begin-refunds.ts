@@ -60,7 +60,10 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
   for (const refund of due) {
     try {
       if (waiting.has(refund.id)) {
-        deps.log.error({ refund: refund.id }, "refund waits: the chain shows a later refund that the database lacks");
+        deps.log.error(
+          { refund: refund.id },
+          "refund waits: the chain shows refunds of its payment that the database lacks",
+        );
         outcomes.set(refund.id, "unrecorded_payout");
         continue;
       }

@@ -1,10 +1,12 @@
 import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
 import { getChain } from "../../chains/open-chains.ts";
+import { findPaymentRow } from "../../db/queries/payments.ts";
 import { listUnclaimedPayouts, type UnclaimedPayout } from "../../db/queries/payout-nonces.ts";
-import type { RefundRow } from "../../db/queries/refunds.ts";
+import { listRefunds, type RefundRow } from "../../db/queries/refunds.ts";
 import { listOpenNumbers, type SettlementRow } from "../../db/queries/settlements.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";
+import { computeLeft } from "./refund-payment.ts";
 import { type CatchUpDeps, chainOf, settlementNonce } from "./sign-payout.ts";
 
 type Settlement = Pick<SettlementRow, "id" | "merchant_id" | "asset">;
@@ -63,8 +65,9 @@ const LATER_NUMBERS = 16;
 /**
  * Returns those of these refunds that must not begin, because the chain shows a later refund of the same payment that a
  * restored database does not know. The lost database may have withdrawn them and sent the later refund in their place.
- * They continue when the later refund is requested again and adopted, which may need their withdrawal. A refund whose own
- * nonce the chain shows too was sent: it is among the `forgotten` ones, begins, and is adopted.
+ * They continue when the later refund is requested again and adopted, which may need their withdrawal. Refunds wait as well if others
+ * of their payment have sent more than the database says, and too little is left: the adoption withdraws what exceeds it. A refund whose
+ * own nonce the chain shows too was sent: it is among the `forgotten` ones, begins, and is adopted.
  */
 export async function findForgottenRefunds(
   deps: Pick<PaymentDeps, "db" | "chains" | "networks">,
@@ -85,6 +88,11 @@ export async function findForgottenRefunds(
         forgotten.set(id, own);
         continue;
       }
+      const sent = (await listRefunds(deps.db, paymentId)).map((one) => {
+        const amount = findMade(one.number)?.amount ?? 0n;
+        return amount > one.amount ? { ...one, amount } : one;
+      });
+      if (computeLeft((await findPaymentRow(deps.db, paymentId))?.paid_amount ?? null, sent) < 0n) waiting.add(id);
       for (let later = number + 1; later <= number + LATER_NUMBERS; later += 1) if (findMade(later)) waiting.add(id);
     }
   }

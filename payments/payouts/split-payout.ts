@@ -7,7 +7,7 @@ import {
   listRefunds,
   lockDue,
   type RefundRow,
-  reduceRefund,
+  setRefundAmount,
 } from "../../db/queries/refunds.ts";
 import { relinkUnpaid } from "../../db/queries/settlement-links.ts";
 import {
@@ -125,7 +125,7 @@ export async function splitRefund(
   const owedSent = owed_amount === null ? null : (owed_amount * sent + refund.amount - 1n) / refund.amount;
   const owedRest = owed_amount === null || owedSent === null ? null : owed_amount - owedSent;
   const numbers = (await listRefunds(db, paymentId)).map(({ number }) => number);
-  await reduceRefund(db, { id, amount: sent, owedAmount: owedSent });
+  await setRefundAmount(db, { id, amount: sent, owedAmount: owedSent });
   await insertRefund(db, {
     id: newId("rfnd", at),
     number: Math.max(...numbers) + 1,

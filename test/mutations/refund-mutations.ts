@@ -56,6 +56,43 @@ export const refundMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/payouts/raise-refund.ts",
+    tests: ["test/integration/payments/payouts/restored-refunds.test.ts"],
+    mutations: [
+      {
+        name: "a refund that has sent more counts with its former amount",
+        find: "await setRefundAmount(db, { id, amount: movement.amount, owedAmount });",
+        replace: "",
+      },
+      {
+        name: "the merchant's balance pays for nothing that a lost refund has sent beyond its amount",
+        find: "for (const one of await lockCovering(db, of)) left -=",
+        replace: "for (const one of (await lockCovering(db, of)).slice(1_000)) left -=",
+      },
+      {
+        name: "what no balance covers of a lost refund is no exception",
+        find: "...(more > covered ? [",
+        replace: "...(more < covered ? [",
+      },
+      {
+        name: "refunds that exceed what a lost one has left are not withdrawn",
+        find: "await moveToWithdrawn(db, { id, at: deps.now() });",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/paid-before-restore.ts",
+    tests: ["test/integration/payments/payouts/restored-refunds.test.ts"],
+    mutations: [
+      {
+        name: "a refund does not wait for the adoption of one that has sent more",
+        find: "sent) < 0n) waiting.add(id);",
+        replace: "sent) < 0n) waiting.delete(id);",
+      },
+    ],
+  },
+  {
     file: "payments/payouts/refund-parts.ts",
     tests: ["test/integration/payments/payouts/refund-parts.test.ts"],
     mutations: [
@@ -216,8 +253,8 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "the surplus of a payout over the payable amount is not booked",
-        find: "const amount = rest > 0n ? movement.amount : transfer.amount;\n    await bookOverpaid(",
-        replace: "const amount = rest > 0n ? movement.amount : transfer.amount;\n    if (false) await bookOverpaid(",
+        find: "await bookOverpaid(deps, db, { transfer, movement, amount });",
+        replace: "",
       },
       {
         name: "a movement that is adopted as a payout stays an exception",

@@ -55,14 +55,17 @@ async function restoreAfterRefund({ sent, requested }: { sent: bigint; requested
   return { chain, restored, refundId, received, merchantId: first.merchantId };
 }
 
-test("a restored database adopts a refund that sent more than requested and reports the difference as an exception", async () => {
-  const { chain, restored, refundId, received } = await restoreAfterRefund({ sent: 3n * UNIT, requested: 1n * UNIT });
+test("a restored database adopts a refund that sent more than requested, and the merchant's balance pays for the difference", async () => {
+  const { chain, restored, refundId, received, merchantId } = await restoreAfterRefund({
+    sent: 3n * UNIT,
+    requested: 1n * UNIT,
+  });
   for (let round = 0; round < 8; round += 1) await work(restored);
   const rows = await restored.db.selectFrom("refund").selectAll().execute();
-  expect(rows).toMatchObject([{ id: refundId, amount: 1n * UNIT, state: "paid" }]);
+  expect(rows).toMatchObject([{ id: refundId, amount: 3n * UNIT, state: "paid" }]);
   expect(await received()).toBe(3n * UNIT);
-  const open = await listExceptions(restored.deps, 10);
-  expect(open.map(({ kind, amount }) => [kind, amount])).toEqual([["overpaid", -2n * UNIT]]);
+  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ amount: 2n * UNIT, state: "due" }]);
+  expect(await listExceptions(restored.deps, 10)).toEqual([]);
   await expectReconciled(restored, chain);
 });
 

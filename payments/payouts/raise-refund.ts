@@ -1,0 +1,97 @@
+import { refundKey } from "../../chains/natural-key.ts";
+import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
+import type { ObservationRow } from "../../db/queries/observations.ts";
+import { findPaymentRow, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
+import { wakeRefunds } from "../../db/queries/payout-queue.ts";
+import {
+  listRefunds,
+  lockUnbegunRefunds,
+  moveToWithdrawn,
+  type RefundRow,
+  setRefundAmount,
+} from "../../db/queries/refunds.ts";
+import type { TransferRow } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import { refundOverpaidGroup, refundRaisedGroup } from "../accounting/payout-groups.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { deductFromSettlement } from "./deduct-from-settlement.ts";
+import { lockCovering } from "./lock-covering.ts";
+import { computeLeft } from "./refund-payment.ts";
+import { findSentReason } from "./sent-before-restore.ts";
+
+type Deps = Pick<PaymentDeps, "now" | "log" | "networks">;
+type Refund = RefundRow & { payment_id: string; merchant_id: string };
+
+/**
+ * Raises a locked refund that has begun to what the chain shows was sent, so that this counts against what can still be refunded of
+ * its payment. Withdraws refunds of the payment that have not begun and exceed its rest. The merchant's balance pays for the excess as
+ * far as it covers it, up to what the payment received. An exception books the remainder.
+ */
+export async function raiseRefund(
+  deps: Deps,
+  db: Db,
+  { refund, transfer, movement }: { refund: Refund; transfer: TransferRow; movement: ObservationRow },
+): Promise<void> {
+  const { id, asset, merchant_id: merchantId, owed_asset, owed_amount } = refund;
+  const more = movement.amount - refund.amount;
+  await lockPayments(db, [refund.payment_id]);
+  const payment = await findPaymentRow(db, refund.payment_id);
+  if (!payment) throw new Error(`the payment of ${id} does not exist`);
+  const refundable = more - (await withdrawExcess(deps, db, { refund, payment, more }));
+  const wanted = owed_amount === null ? refundable : (owed_amount * refundable + refund.amount - 1n) / refund.amount;
+  const drawn = { asset: owed_asset ?? asset, amount: await drawCovered(deps, db, { refund, payment, wanted }) };
+  const covered = drawn.amount === wanted ? refundable : (refundable * drawn.amount) / wanted;
+  const owedAmount = owed_amount === null ? null : owed_amount + drawn.amount;
+  await setRefundAmount(db, { id, amount: movement.amount, owedAmount });
+  const groups = [
+    ...(drawn.amount > 0n ? [refundRaisedGroup({ id, asset, amount: covered, merchantId, drawn })] : []),
+    ...(more > covered ? [refundOverpaidGroup(transfer, movement, more - covered)] : []),
+  ];
+  await insertGroups(db, groups, deps.now());
+  // The payment's other refunds waited for this one.
+  await wakeRefunds(db, { merchantId, asset: drawn.asset });
+  deps.log.error(
+    { refund: id, tx: movement.tx_hash, more: String(more), uncovered: String(more - covered) },
+    "refund moved more than it was to; what the merchant's balance does not cover is booked as an exception",
+  );
+}
+
+/**
+ * Withdraws the newest refunds of the payment that have not begun until the others are no more than it received. Returns by how much
+ * they exceed it even then.
+ */
+async function withdrawExcess(
+  deps: Deps,
+  db: Db,
+  { refund, payment, more }: { refund: Refund; payment: PaymentRow; more: bigint },
+): Promise<bigint> {
+  const unbegun = await lockUnbegunRefunds(db, payment.id);
+  let beyond = more - computeLeft(payment.paid_amount, await listRefunds(db, payment.id));
+  for (const { id, asset, amount, number } of unbegun) {
+    if (beyond <= 0n) break;
+    const key = refundKey({ merchantId: refund.merchant_id, paymentId: payment.id, number });
+    // One that was sent too is adopted by itself.
+    if (await findSentReason(deps, db, { asset, key })) continue;
+    await moveToWithdrawn(db, { id, at: deps.now() });
+    deps.log.error({ refund: id, raised: refund.id }, "refund is withdrawn: an earlier one of its payment sent more");
+    beyond -= amount;
+  }
+  return beyond > 0n ? beyond : 0n;
+}
+
+/** Draws an amount on the merchant's settlements that have not begun, as far as they cover it. Returns what was drawn. */
+async function drawCovered(
+  { now }: Deps,
+  db: Db,
+  { refund, payment, wanted }: { refund: Refund; payment: PaymentRow; wanted: bigint },
+): Promise<bigint> {
+  const { merchant_id: merchantId, asset, owed_asset } = refund;
+  const balance = { merchantId, asset: owed_asset ?? asset };
+  const of = { ...balance, own: payment.settlement_id, converted: owed_asset !== null, amount: wanted };
+  let left = wanted;
+  for (const one of await lockCovering(db, of)) left -= await deductFromSettlement(db, one, left, now());
+  const drawn = wanted - left;
+  if (drawn > 0n && !(await debitMerchant(db, { ...balance, amount: drawn })))
+    throw new Error(`the settlements of ${merchantId} exceed its balance`);
+  return drawn;
+}

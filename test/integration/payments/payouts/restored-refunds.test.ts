@@ -1,0 +1,101 @@
+import { expect, test } from "vitest";
+import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { expectReconciled, payOut, restoreDatabase, work } from "../../../support/restored-database.ts";
+import { testActor } from "../../../support/test-actor.ts";
+import { startTestSigner } from "../../../support/test-signer.ts";
+
+const UNIT = 1_000_000n;
+
+/** Makes a payment of 5 USDC, of which the lost database refunds 4. */
+async function loseRefundOfFour({ separate = true } = {}) {
+  const chain = await startChain();
+  const options = separate ? { signer: (await startTestSigner(chain)).signer } : {};
+  const first = await makeMerchantFixture(chain, options);
+  const { merchantId, destination } = first;
+  const buyer = await fundBuyer(chain);
+  const paymentId = await first.pay(buyer, 500n);
+  const had = await usdcBalance(chain, buyer.address);
+  const request = (of: MerchantFixture, value: bigint) => {
+    const amount = { unit: `caip19/${chain.asset}`, value: value * UNIT };
+    return refundPayment(of.deps, { actor: testActor, paymentId, mode: "live", amount });
+  };
+  const restored = await restoreDatabase(
+    first,
+    chain,
+    async (lost) => {
+      const { refundId } = unwrap(await request(lost, 4n));
+      expect(await lost.refund(refundId)).toEqual(["begun"]);
+      await lost.relay();
+    },
+    options,
+  );
+  const refunds = () => restored.db.selectFrom("refund").selectAll().orderBy("number").execute();
+  return {
+    ...{ chain, restored, merchantId, destination, paymentId, refunds },
+    request: (value: bigint) => request(restored, value),
+    received: async () => ((await usdcBalance(chain, buyer.address)) - had) / UNIT,
+    /** Begins, relays and books refunds for some rounds, as the sweep and the workers do. */
+    workFor: async (rounds: number) => {
+      for (let round = 0; round < rounds; round += 1) {
+        await restored.refund(...(await refunds()).map(({ id }) => id));
+        await work(restored);
+      }
+    },
+  };
+}
+
+test("a refund of which more was sent before a restore counts with what was sent, so that the buyer gets no more than they paid", async () => {
+  const made = await loseRefundOfFour();
+  const { chain, restored, merchantId, destination, request, refunds, workFor, received } = made;
+  unwrap(await request(2n));
+  await workFor(3);
+  expect(await refunds()).toMatchObject([{ number: 1, amount: 4n * UNIT, state: "paid" }]);
+  expect(await request(3n)).toMatchObject({ code: "params_validation" });
+  unwrap(await request(1n));
+  expect(await request(1n)).toMatchObject({ code: "already_refunded" });
+  await workFor(3);
+  await payOut(restored, merchantId);
+  // The merchant's balance has paid all of it.
+  expect(await received()).toBe(5n);
+  expect(await usdcBalance(chain, destination)).toBe(0n);
+  expect(await listExceptions(restored.deps, 10)).toEqual([]);
+  await expectReconciled(restored, chain);
+});
+
+test("a refund that exceeds what an earlier one of its payment has sent before a restore waits, and is withdrawn at the adoption", async () => {
+  const { chain, restored, request, refunds, workFor, received } = await loseRefundOfFour({ separate: false });
+  unwrap(await request(2n));
+  const { refundId: second } = unwrap(await request(1n));
+  const { refundId: third } = unwrap(await request(2n));
+  const [one] = await refunds();
+  expect(await restored.refund(one?.id ?? "", second, third)).toEqual(["begun", ...Array(2).fill("unrecorded_payout")]);
+  await workFor(4);
+  expect(await refunds()).toMatchObject([
+    { number: 1, amount: 4n * UNIT, state: "paid" },
+    { id: second, amount: 1n * UNIT, state: "paid" },
+    { id: third, amount: 2n * UNIT, state: "withdrawn" },
+  ]);
+  expect(await received()).toBe(5n);
+  expect(await request(1n)).toMatchObject({ code: "already_refunded" });
+  await expectReconciled(restored, chain);
+});
+
+test("what a lost refund has sent beyond its merchant's balance is an exception, and counts as refunded", async () => {
+  const { chain, restored, destination, request, refunds, workFor, received, paymentId, merchantId } =
+    await loseRefundOfFour({ separate: false });
+  const { refundId } = unwrap(await request(2n));
+  expect(await restored.refund(refundId)).toEqual(["begun"]);
+  // The merchant is paid out what is left before the refund is adopted.
+  expect(await restored.settle((await restored.settlementOf(paymentId)).id)).toEqual(["begun"]);
+  await workFor(3);
+  expect(await usdcBalance(chain, destination)).toBe(3n * UNIT);
+  expect(await refunds()).toMatchObject([{ number: 1, amount: 4n * UNIT, state: "paid" }]);
+  expect(await listExceptions(restored.deps, 10)).toMatchObject([{ kind: "overpaid", amount: -2n * UNIT }]);
+  expect(await request(3n)).toMatchObject({ code: "params_validation" });
+  await payOut(restored, merchantId);
+  expect(await received()).toBe(4n);
+  await expectReconciled(restored, chain);
+});
