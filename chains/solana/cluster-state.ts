@@ -177,9 +177,17 @@ export async function askFinalOfEach(
  * answers.
  */
 export async function readAgreedHeight(chain: SolanaChain): Promise<number> {
-  const answers = await chain.rpc.queryAll("getEpochInfo", (_connection, call) => askState(call, "confirmed"));
-  return answers.map(({ height }) => height).toSorted((one, other) => other - one)[1] ?? 0;
+  const heights = await chain.rpc.queryAll("getEpochInfo", (_connection, call) => askConfirmedHeight(call));
+  return heights.toSorted((one, other) => other - one)[1] ?? 0;
 }
+
+/** Returns the confirmed block height of each endpoint. Leaves out endpoints that do not answer. Never throws. */
+export async function readConfirmedHeights(chain: SolanaChain): Promise<number[]> {
+  const answers = await chain.rpc.queryAvailable("getEpochInfo", (_connection, call) => askConfirmedHeight(call));
+  return answers.map(({ answer }) => answer);
+}
+
+const askConfirmedHeight = async (call: Call): Promise<number> => (await askState(call, "confirmed")).height;
 
 /** Returns the cluster's time of a final slot in whole seconds, or undefined if the endpoint does not know it. */
 export async function readSlotTime(chain: SolanaChain, slot: number): Promise<Date | undefined> {

@@ -17,7 +17,8 @@ export type SolanaTransactionRow = Pick<
   Row,
   "lane_id" | "nonce" | "replacement" | "hash" | "bytes" | "state" | "reverted"
 > &
-  Pick<Row, "created_at" | "broadcast_at" | "last_valid_height" | "nonce_account" | "nonce_value" | "nonce_slot"> & {
+  Pick<Row, "created_at" | "broadcast_at" | "last_valid_height" | "signed_height"> &
+  Pick<Row, "nonce_account" | "nonce_value" | "nonce_slot"> & {
     slot: number | null;
     compute_units: bigint;
     unit_price: bigint;
@@ -80,6 +81,21 @@ export async function recordBroadcasts(
     .execute();
 }
 
+/** Sets the height at which transactions were signed at the latest, except for those that have a lower one or have landed. */
+export async function lowerSignedHeights(
+  db: Db,
+  { chain, hashes, height }: { chain: string; hashes: readonly string[]; height: number },
+): Promise<void> {
+  await db
+    .updateTable("transaction")
+    .set({ signed_height: height })
+    .where("chain", "=", chain)
+    .where(sql<boolean>`hash = any(${hashes})`)
+    .where("state", "in", ["signed", "broadcast", "accepted"])
+    .where(sql<boolean>`coalesce(signed_height > ${height}, true)`)
+    .execute();
+}
+
 /**
  * Returns the transactions that may still land, those that are included in a slot up to `includedUpTo` and not final yet, those
  * that are included and have replacements, and, if `unconfirmed` is true, the other included ones that have a transfer which is not
@@ -93,7 +109,7 @@ export async function listUnsettled(
     .selectFrom("transaction")
     .select(["lane_id", "nonce", "replacement", "hash", "bytes", "state", "reverted", "created_at", "broadcast_at"])
     .select(["block_number as slot", "gas_limit as compute_units", "max_fee_per_gas as unit_price"])
-    .select(["last_valid_height", "nonce_account", "nonce_value", "nonce_slot"])
+    .select(["last_valid_height", "signed_height", "nonce_account", "nonce_value", "nonce_slot"])
     .where("chain", "=", args.chain)
     .where((eb) =>
       eb.or([

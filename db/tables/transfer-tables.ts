@@ -25,9 +25,12 @@ export type TransferTables = {
     gas_limit: bigint;
     max_fee_per_gas: bigint;
     max_priority_fee_per_gas: bigint;
-    /** Solana: the block height after which the transaction can no longer land. */
+    /** Solana: the last block height at which the transaction can be included, as one endpoint reported it; null for a durable nonce. */
     last_valid_height: Optional<number>;
-    /** EVM: the newest block that was read when it was signed. */
+    /**
+     * EVM: the newest block that was read when it was signed. Solana: a block height that endpoints reported after it was signed;
+     * null for a durable nonce, and while two have not reported theirs.
+     */
     signed_height: Optional<number>;
     /** Solana: the durable nonce account that the transaction uses, instead of a height. */
     nonce_account: Optional<string>;

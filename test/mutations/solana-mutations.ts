@@ -192,13 +192,20 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a Solana transaction is marked expired one height early",
-        find: "last !== null && last < height",
-        replace: "last !== null && last <= height",
+        find: "(lastOf(row) ?? height) < height",
+        replace: "(lastOf(row) ?? height + 1) <= height",
       },
       {
         name: "one endpoint's height ends an unsubmitted transaction",
-        find: "const neverSubmitted = await keepExpired(chain, ready, final);",
+        find: "const neverSubmitted = await keepExpired(chain, ready, { final, lastOf: findReportedHeight });",
         replace: "const neverSubmitted = ready;",
+        tests: ["test/integration/transfers/solana/expiry-heights.test.ts"],
+      },
+      {
+        name: "a last height that one endpoint reports too low ends a transaction in flight",
+        find: "lastOf: findExpiryHeight",
+        replace: "lastOf: ({ last_valid_height: last }) => last ?? undefined",
+        tests: ["test/integration/transfers/solana/expiry-heights.test.ts"],
       },
       {
         name: "one endpoint's height ends a transaction in flight",
@@ -398,13 +405,45 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/expiry-heights.ts",
+    tests: ["test/integration/transfers/solana/expiry-heights.test.ts"],
+    mutations: [
+      {
+        name: "a height that one of two endpoints reports too low ends a transaction in flight",
+        find: "Math.max(...heights)",
+        replace: "Math.min(...heights)",
+      },
+      {
+        name: "a height that one of two endpoints reported too high keeps a payment in processing for ever",
+        find: "signed === null || signed > final.height + MAX_ABOVE_FINAL",
+        replace: "signed === null",
+      },
+      {
+        name: "the height of the only endpoint that answers says when a transaction expires",
+        find: "heights.length < Math.min(REQUIRED_ENDPOINTS, chain.network.rpc.length)",
+        replace: "heights.length === 0",
+      },
+      {
+        name: "a Solana transaction counts as expired while its blockhash is valid",
+        find: "signed + LIFETIME_BLOCKS + MARGIN_BLOCKS",
+        replace: "signed + MARGIN_BLOCKS",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/never-included.ts",
     tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
     mutations: [
       {
         name: "a Solana transaction is marked expired although both endpoints have deleted its blocks",
-        find: "Math.max(0, (lastHeight ?? 0) - BLOCKS)",
+        find: "Math.max(0, last - BLOCKS)",
         replace: "Number.MAX_SAFE_INTEGER",
+      },
+      {
+        name: "a last height that one endpoint reports too high hides that endpoints have deleted a transaction's blocks",
+        find: "Math.min(row.last_valid_height ?? 0, findExpiryHeight(row) ?? Number.MAX_SAFE_INTEGER)",
+        replace: "row.last_valid_height ?? 0",
+        tests: ["test/integration/transfers/solana/expiry-heights.test.ts"],
       },
     ],
   },

@@ -2,6 +2,7 @@ import { type Earliest, listNeverSeen } from "../../chains/solana/never-seen.ts"
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { findExpiryHeight } from "./expiry-heights.ts";
 
 /**
  * Blocks before a transaction's last valid height in which it can have been included: the 150 of a blockhash, and the slots by which
@@ -36,6 +37,9 @@ export async function listNeverIncluded(
   return never;
 }
 
-function earliestOf({ nonce_slot: nonceSlot, last_valid_height: lastHeight }: SolanaTransactionRow): Earliest {
-  return nonceSlot !== null ? { slot: nonceSlot } : { height: Math.max(0, (lastHeight ?? 0) - BLOCKS) };
+function earliestOf(row: SolanaTransactionRow): Earliest {
+  if (row.nonce_slot !== null) return { slot: row.nonce_slot };
+  // One endpoint may have reported a last height that is far too high.
+  const last = Math.min(row.last_valid_height ?? 0, findExpiryHeight(row) ?? Number.MAX_SAFE_INTEGER);
+  return { height: Math.max(0, last - BLOCKS) };
 }

@@ -6,6 +6,7 @@ import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { runBesidePasses } from "./beside-passes.ts";
+import { findExpiryHeight, noteSignedHeights } from "./expiry-heights.ts";
 import { listNeverIncluded } from "./never-included.ts";
 import { listWaiting } from "./replacements.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
@@ -39,25 +40,29 @@ async function findExpired(
   { tracked, final }: Seen,
 ): Promise<Expired> {
   const ready = await listExpiredReady(deps.db, { chain: chain.chain, height: final.height, limit: MAX_CHECKED });
-  const neverSubmitted = await keepExpired(chain, ready, final);
   const unseen = listWaiting(tracked).map(({ row }) => row);
-  const expired = await keepExpired(chain, unseen, final);
+  await noteSignedHeights(deps, chain, { unseen, final });
+  const neverSubmitted = await keepExpired(chain, ready, { final, lastOf: findReportedHeight });
+  const expired = await keepExpired(chain, unseen, { final, lastOf: findExpiryHeight });
   const { slot, usedUp } = await listUsedUp(chain, unseen);
   const never = await listNeverIncluded(deps, chain, [...expired, ...usedUp], Math.max(final.slot, slot));
   return { neverSubmitted, neverSeen: [...never] };
 }
+
+/** Returns the last height that one endpoint has reported. That suffices for a transaction without our signature: it moves no money. */
+const findReportedHeight = (row: TransferRow) => row.last_valid_height ?? undefined;
 
 /**
  * Returns those of these rows whose last height is below the final one, and which two endpoints have passed: one endpoint could end
  * everything in flight by the height that it reports. The confirmed height of the second one suffices, because its final one may
  * stand still. Asks the second endpoint only when the final height has passed. Throws ChainError.
  */
-async function keepExpired<R extends { last_valid_height: number | null }>(
+async function keepExpired<R>(
   chain: SolanaChain,
   rows: readonly R[],
-  final: FinalizedState,
+  { final, lastOf }: { final: FinalizedState; lastOf: (row: R) => number | undefined },
 ): Promise<R[]> {
-  const listPast = (height: number) => rows.filter(({ last_valid_height: last }) => last !== null && last < height);
+  const listPast = (height: number) => rows.filter((row) => (lastOf(row) ?? height) < height);
   const expired = listPast(final.height);
   if (expired.length === 0 || chain.network.rpc.length < 2) return expired;
   return listPast(Math.min(final.height, await readAgreedHeight(chain)));

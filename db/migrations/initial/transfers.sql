@@ -23,7 +23,7 @@ create table transaction (
   max_fee_per_gas numeric(78,0) not null,
   max_priority_fee_per_gas numeric(78,0) not null,
   last_valid_height bigint,
-  -- EVM: the newest block that was read when it was signed.
+  -- EVM: the newest block that was read when it was signed. Solana: a block height that endpoints reported after it was signed.
   signed_height bigint,
   nonce_account text,
   nonce_value text,

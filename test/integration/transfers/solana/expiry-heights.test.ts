@@ -1,0 +1,133 @@
+import { afterEach, expect, test } from "vitest";
+import { signAsWallet } from "../../../../local/solana-buyer.ts";
+import { makeConfirmSteps } from "../../../support/solana-confirm-steps.ts";
+import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { startSolanaProxy } from "../../../support/solana-test-endpoint.ts";
+import { fundSolanaBuyer, startTestSolana } from "../../../support/test-solana.ts";
+
+const solana = await startTestSolana({ own: true });
+const [first, second] = [await startSolanaProxy(solana), await startSolanaProxy(solana)];
+const fixture = await makeSolanaMerchantFixture(solana, { rpcUrls: [first.fault.url, second.fault.url] });
+const { begin, rowsOf, confirmAndVerify } = makeConfirmSteps(fixture);
+const { connection } = solana.client;
+
+/** Blocks in which a lost transaction expires, counted from its first full pass: those of a blockhash, and some more. */
+const USUAL_BLOCKS = 250;
+
+afterEach(async () => {
+  for (const { fault, alter } of [first, second]) {
+    alter(undefined);
+    fault.refuse(false);
+  }
+  await solana.knobs.drop(0);
+  await solana.knobs.resume();
+});
+
+type Reports = { lastHeight?: (height: number) => number; height?: (height: number) => number };
+
+/** Makes the first endpoint report a blockhash's last height, or the cluster's heights, as it likes. */
+function makeFirstReport({ lastHeight = (height) => height, height = (one) => one }: Reports): void {
+  first.alter((method, _params, result) => {
+    if (method === "getEpochInfo") {
+      const info = result as { blockHeight: number };
+      return { ...info, blockHeight: height(info.blockHeight) };
+    }
+    if (method !== "getLatestBlockhash") return result;
+    const { context, value } = result as { context: object; value: { lastValidBlockHeight: number } };
+    return { context, value: { ...value, lastValidBlockHeight: lastHeight(value.lastValidBlockHeight) } };
+  });
+}
+
+/** A payment that was accepted and not sent. */
+async function makeAccepted(): Promise<string> {
+  // A blockhash is reused for a second, and a jump of the cluster may have expired it.
+  fixture.clock.advance(1_000);
+  const begun = await begin(await fundSolanaBuyer(solana, 1_000_000n));
+  expect(await confirmAndVerify(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
+  return begun.paymentId;
+}
+
+/** Sends a payment's transaction, which every endpoint accepts and loses. Returns its bytes. */
+async function sendLost() {
+  const paymentId = await makeAccepted();
+  // Without slots, the blockhash does not expire on a busy machine.
+  await solana.knobs.pause();
+  await solana.knobs.drop("all");
+  await fixture.submit();
+  const [transaction] = (await rowsOf(paymentId)).transactions;
+  return { paymentId, bytes: transaction?.bytes ?? Buffer.alloc(0) };
+}
+
+/** Runs two passes that check everything. On a slow machine, the second one gets what the search of the first one finds. */
+async function watchLater(): Promise<void> {
+  for (let pass = 0; pass < 2; pass += 1) {
+    await solana.knobs.jump(5);
+    await fixture.watch();
+  }
+}
+const stateOf = async (paymentId: string) => (await fixture.status(paymentId)).state;
+
+test.each<[string, Reports]>([
+  ["as long over", { lastHeight: () => 1 }],
+  ["as long over, and a height that is too low", { lastHeight: () => 1, height: () => 2 }],
+])(
+  "a payment succeeds whose transaction is sent late, and whose blockhash one endpoint reports %s",
+  async (_, reports) => {
+    makeFirstReport(reports);
+    const { paymentId, bytes } = await sendLost();
+    await watchLater();
+    await solana.knobs.jump(50);
+    makeFirstReport({});
+    await watchLater();
+    expect(await stateOf(paymentId)).toBe("processing");
+    await solana.knobs.drop(0);
+    await solana.knobs.resume();
+    await connection.sendRawTransaction(bytes, { skipPreflight: true });
+    await fixture.watchUntilState(paymentId, "succeeded");
+  },
+);
+
+test.each<[string, Reports]>([
+  ["a last height that is far too high", { lastHeight: (height) => height + 1_000_000 }],
+  ["heights that are far too high", { height: (height) => height + 1_000_000 }],
+])("a payment whose transaction was lost expires although one endpoint reported %s", async (_, reports) => {
+  makeFirstReport(reports);
+  const { paymentId } = await sendLost();
+  await watchLater();
+  if (reports.height) makeFirstReport({});
+  await watchLater();
+  await solana.knobs.jump(USUAL_BLOCKS);
+  await watchLater();
+  expect(await stateOf(paymentId)).toBe("expired");
+});
+
+test("a payment whose transaction was lost expires when a second endpoint answers again, and holds nothing up before", async () => {
+  const { paymentId } = await sendLost();
+  second.fault.refuse(true);
+  await watchLater();
+  await solana.knobs.jump(USUAL_BLOCKS);
+  await watchLater();
+  expect(await stateOf(paymentId)).toBe("processing");
+  second.fault.refuse(false);
+  await expect.poll(() => watchLater().then(() => stateOf(paymentId)), { timeout: 30_000 }).toBe("expired");
+});
+
+test("a payment that was never sent does not expire by the height of the only endpoint that answers", async () => {
+  const paymentId = await makeAccepted();
+  second.fault.refuse(true);
+  makeFirstReport({ height: (height) => height + 1_000_000 });
+  for (let pass = 0; pass < 2; pass += 1) await expect(watchLater()).rejects.toMatchObject({ code: "rpc_unreachable" });
+  expect(await stateOf(paymentId)).toBe("processing");
+});
+
+test("a payment stays in processing whose blocks both endpoints have deleted, whatever last height one of them reported", async () => {
+  makeFirstReport({ lastHeight: (height) => height + 1_000_000 });
+  const { paymentId } = await sendLost();
+  await watchLater();
+  await solana.knobs.jump(1_000);
+  const slot = await connection.getSlot("finalized");
+  for (const { alter } of [first, second])
+    alter((method, _params, result) => (method === "getFirstAvailableBlock" ? slot : result));
+  for (let pass = 0; pass < 3; pass += 1) await watchLater();
+  expect(await stateOf(paymentId)).toBe("processing");
+});

@@ -1,0 +1,41 @@
+import { type FinalizedState, readConfirmedHeights } from "../../chains/solana/cluster-state.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { lowerSignedHeights, type SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { REQUIRED_ENDPOINTS } from "./list-agreement.ts";
+
+/** Blocks in which a transaction can be included after the one whose blockhash it has, a constant of the protocol. */
+const LIFETIME_BLOCKS = 150;
+/** Blocks by which endpoints may be behind the newest one, whose blockhash a wallet may have used. */
+const MARGIN_BLOCKS = 32;
+/** A signed height that is this many blocks above the final one was never reached: a final block is some 32 behind the newest. */
+const MAX_ABOVE_FINAL = 100;
+
+/**
+ * Returns the last block height at which a transaction of ours can be included that has a blockhash. It is rather too high: bytes that
+ * are given up too early can move money afterwards. Returns undefined while too few endpoints have reported their heights. Pure.
+ */
+export function findExpiryHeight({ signed_height: signed }: Pick<SolanaTransactionRow, "signed_height">) {
+  return signed === null ? undefined : signed + LIFETIME_BLOCKS + MARGIN_BLOCKS;
+}
+
+/**
+ * Stores the height at which transactions with a blockhash were signed at the latest: the highest one that two endpoints report now. One
+ * of the two may lie. If it reports too little, the other one's height counts; if too much, a lower one replaces it when both report
+ * less. Stores nothing while only one endpoint answers: a later pass does. Waits for none that is suspended.
+ */
+export async function noteSignedHeights(
+  deps: Pick<TransferDeps, "db">,
+  chain: SolanaChain,
+  { unseen, final }: { unseen: readonly SolanaTransactionRow[]; final: FinalizedState },
+): Promise<void> {
+  const due = unseen.filter(
+    ({ nonce_account: durable, signed_height: signed }) =>
+      durable === null && (signed === null || signed > final.height + MAX_ABOVE_FINAL),
+  );
+  if (due.length === 0) return;
+  const heights = await readConfirmedHeights(chain);
+  if (heights.length < Math.min(REQUIRED_ENDPOINTS, chain.network.rpc.length)) return;
+  const hashes = due.map(({ hash }) => hash);
+  await lowerSignedHeights(deps.db, { chain: chain.chain, hashes, height: Math.max(...heights) });
+}
