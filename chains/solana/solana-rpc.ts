@@ -45,7 +45,7 @@ export type SolanaRpc = {
   /**
    * Makes calls at every endpoint that is not suspended, other than the one (`by`) that has answered them: with one request for several,
    * or one after the other where it takes no batches. Like `queryNext`, it takes no calls from the watcher: an endpoint that refuses one,
-   * or whose budget has no room, gets no further ones. Never throws.
+   * or whose budget has no room, gets no further ones, and one that has not answered earlier ones gets none of these. Never throws.
    */
   repeatElsewhere(
     method: string,
@@ -139,6 +139,9 @@ export function openEndpoints(
     }
   };
 
+  /** The endpoints at which calls of `repeatElsewhere` are being made. */
+  const repeating = new Set<FailoverEndpoint<Client>>();
+
   const rpc: SolanaRpc = {
     ask: (method, question) => retryUnreachable(() => queryOnce(method, question)),
     queryOnce,
@@ -149,7 +152,7 @@ export function openEndpoints(
         all.length,
       ),
     async repeatElsewhere(method, calls) {
-      const others = failover.endpoints.filter((endpoint) => !endpoint.isSuspended());
+      const others = failover.endpoints.filter((endpoint) => !endpoint.isSuspended() && !repeating.has(endpoint));
       const repeat = async (endpoint: FailoverEndpoint<Client>): Promise<void> => {
         for (const some of chunk(
           calls.filter(({ by }) => by !== endpoint.name),
@@ -166,7 +169,11 @@ export function openEndpoints(
               });
         }
       };
-      await withCallPriority("convenience", () => Promise.allSettled(others.map(repeat)));
+      const repeatAlone = (endpoint: FailoverEndpoint<Client>): Promise<unknown> => {
+        repeating.add(endpoint);
+        return repeat(endpoint).finally(() => repeating.delete(endpoint));
+      };
+      await withCallPriority("convenience", () => Promise.allSettled(others.map(repeatAlone)));
     },
     async queryAvailable(method, question, isAsked = () => true) {
       const available = failover.endpoints.filter((endpoint) => !endpoint.isSuspended() && isAsked(endpoint.name));

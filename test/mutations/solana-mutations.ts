@@ -548,8 +548,13 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a late transaction on Solana goes to the first endpoint that accepts it",
-        find: "if (copies.length > 0 && chain.network.rpc.length > 1) await",
-        replace: "if (copies.length < 0) await",
+        find: "if (copies.length > 0 && chain.network.rpc.length > 1)",
+        replace: "if (copies.length < 0)",
+      },
+      {
+        name: "the pass waits for an endpoint that does not take its copy of a late transaction",
+        find: "await Promise.race([copyBroadcasts(chain, copies), delay(COPY_WAIT_MS, undefined, { ref: false })]);",
+        replace: "await copyBroadcasts(chain, copies);",
       },
     ],
   },
@@ -816,9 +821,15 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "late transactions wait for the budget of the smallest endpoint",
-        find: 'await withCallPriority("convenience", () => Promise.allSettled(others.map(repeat)));',
-        replace: "await Promise.allSettled(others.map(repeat));",
+        find: 'await withCallPriority("convenience", () => Promise.allSettled(others.map(repeatAlone)));',
+        replace: "await Promise.allSettled(others.map(repeatAlone));",
         tests: ["test/unit/chains/solana/solana-broadcast.test.ts"],
+      },
+      {
+        name: "copies of late transactions accumulate at an endpoint that hangs",
+        find: " && !repeating.has(endpoint)",
+        replace: "",
+        tests: ["test/integration/transfers/solana/swallowed-broadcasts.test.ts"],
       },
       {
         name: "a late transaction goes to the endpoint once more that has accepted it",

@@ -1,19 +1,19 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { type BroadcastResult, broadcastBytes, copyBroadcasts } from "../../chains/solana/solana-broadcast.ts";
 import { firstSignature } from "../../chains/solana/wire-format.ts";
 import { recordBroadcasts } from "../../db/queries/solana-transactions.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { runBesidePasses } from "./beside-passes.ts";
 import type { Signing } from "./store-transactions.ts";
 
 /** Transactions of one request. Nodes accept bodies of 50 kB by default, and these have at most 28 kB. */
 const BATCH = 16;
 /** Concurrent requests. */
 const CONCURRENCY = 4;
+/** How long a pass waits until endpoints have their copies, milliseconds. One that takes longer gets no further ones meanwhile. */
+const COPY_WAIT_MS = 1_000;
 
 type Stored = { hash: string; bytes: Uint8Array };
-
-const beside = runBesidePasses<void>();
 
 /**
  * Broadcasts transactions that were just stored. Stores only those that no endpoint accepted: most of the others are in the
@@ -41,7 +41,8 @@ export async function rebroadcast(deps: TransferDeps, chain: SolanaChain, stored
   await recordBroadcasts(deps.db, { chain: chain.chain, hashes, state: "accepted", at });
   await recordBroadcasts(deps.db, { chain: chain.chain, hashes: others, state: "broadcast", at });
   const copies = stored.map(({ hash, bytes }) => ({ bytes, by: accepted.get(hash) }));
-  if (copies.length > 0 && chain.network.rpc.length > 1) await beside(chain, () => copyBroadcasts(chain, copies));
+  if (copies.length > 0 && chain.network.rpc.length > 1)
+    await Promise.race([copyBroadcasts(chain, copies), delay(COPY_WAIT_MS, undefined, { ref: false })]);
   if (failures.length > 0) throw failures[0];
 }
 
