@@ -401,6 +401,7 @@ create table history_entry (
   attempts_made integer not null default 0,
   due_at timestamp with time zone not null,
   last_error text,
+  reading jsonb,
   FOREIGN KEY (chain, account) REFERENCES account_cursor(chain, account),
   PRIMARY KEY (chain, account, signature)
 );
@@ -1161,7 +1162,9 @@ CREATE INDEX destination_change_unreported ON public.destination_change USING bt
 CREATE INDEX dust_open ON public.dust USING btree (chain, day) WHERE (group_id IS NULL);
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, account, urgent DESC, slot, signature);
+CREATE INDEX history_entry_unread ON public.history_entry USING btree (chain, account, urgent DESC, slot, signature) WHERE (reading IS NULL);
 CREATE INDEX history_entry_urgent ON public.history_entry USING btree (chain) WHERE urgent;
+CREATE INDEX history_entry_waiting ON public.history_entry USING btree (chain, account, urgent DESC, due_at) WHERE (reading IS NOT NULL);
 CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset, id) WHERE ((account ~~ 'payable:%'::text) OR (account = 'exceptions'::text));
 CREATE INDEX ledger_entry_unexplained_outflow ON public.ledger_entry USING btree (asset) WHERE ((account = 'exceptions'::text) AND (amount > (0)::numeric));

@@ -20,6 +20,7 @@ export type {
   ListPlaces,
   Mode,
   Purpose,
+  StoredReading,
   Verification,
 } from "./tables/column-types.ts";
 export type { RetainedRelation } from "./tables/retention-tables.ts";

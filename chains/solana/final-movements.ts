@@ -179,11 +179,14 @@ function needsSecond(
   });
 }
 
+/** Returns a text that is the same for the same movements in the same slot. */
+export function describeMovements(all: readonly TokenMovement[]): string {
+  return all
+    .map((m) => [m.blockId, m.logIndex, m.token, m.payer, m.receiver, m.amount, m.authorizationNonce].join(" "))
+    .join("\n");
+}
+
 /** Returns true if two endpoints show the same movements in the same slot. */
-export function isSame(some: readonly TokenMovement[], others: readonly TokenMovement[]): boolean {
-  const describe = (all: readonly TokenMovement[]) =>
-    all
-      .map((m) => [m.blockId, m.logIndex, m.token, m.payer, m.receiver, m.amount, m.authorizationNonce].join(" "))
-      .join("\n");
-  return describe(some) === describe(others);
+function isSame(some: readonly TokenMovement[], others: readonly TokenMovement[]): boolean {
+  return describeMovements(some) === describeMovements(others);
 }

@@ -1,8 +1,10 @@
-import { type Selectable, sql } from "kysely";
-import type { Db, Tables } from "../tables.ts";
+import { type NotNull, type Selectable, sql } from "kysely";
+import type { Db, StoredReading, Tables } from "../tables.ts";
 import type { HeldAccount } from "./account-cursors.ts";
 
 export type HistoryEntry = Selectable<Tables["history_entry"]>;
+/** An entry that one endpoint has shown, and that waits for another one. */
+export type WaitingEntry = HistoryEntry & { reading: StoredReading };
 
 /** Stores transactions that a listing found, until they are read. Keeps entries that exist. */
 export async function insertEntries(
@@ -33,21 +35,68 @@ export async function keepKnownNonces(db: Db, chain: string, nonces: readonly st
 export const isNamedByUnread = (row: "o" | "transfer") => sql<boolean>`exists (select from history_entry h
   where h.chain = ${sql.ref(`${row}.chain`)} and h.urgent and ${sql.ref(`${row}.authorization_nonce`)} = any(h.nonces))`;
 
-/** Returns the entries of an account to read next: urgent ones first, then the oldest. */
-export async function listDueEntries(
-  db: Db,
-  args: { chain: string; account: string; now: Date; limit: number },
-): Promise<HistoryEntry[]> {
+type Due = { chain: string; account: string; now: Date; limit: number };
+
+/** Returns the entries of an account to read next: urgent ones first, then the oldest. Leaves out those that wait for an endpoint. */
+export async function listDueEntries(db: Db, args: Due): Promise<HistoryEntry[]> {
   return db
     .selectFrom("history_entry")
     .selectAll()
     .where("chain", "=", args.chain)
     .where("account", "=", args.account)
     .where("due_at", "<=", args.now)
+    .where("reading", "is", null)
     .orderBy("urgent", "desc")
     .orderBy("slot")
     .orderBy("signature")
     .limit(args.limit)
+    .execute();
+}
+
+/** Returns the entries of an account to compare next: urgent ones first, then those that have been due for longest. */
+export async function listWaitingEntries(db: Db, args: Due): Promise<WaitingEntry[]> {
+  return db
+    .selectFrom("history_entry")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("account", "=", args.account)
+    .where("due_at", "<=", args.now)
+    .where("reading", "is not", null)
+    .orderBy("urgent", "desc")
+    .orderBy("due_at")
+    .limit(args.limit)
+    .$narrowType<{ reading: NotNull }>()
+    .execute();
+}
+
+/** Stores what one endpoint has shown of entries, which wait for another one from now on. */
+export async function storeReadings(
+  db: Db,
+  { chain, account }: { chain: string; account: string },
+  shown: readonly { signature: string; reading: StoredReading }[],
+): Promise<void> {
+  if (shown.length === 0) return;
+  const signatures = shown.map(({ signature }) => signature);
+  const readings = shown.map(({ reading }) => JSON.stringify(reading));
+  await sql`
+    update history_entry h set reading = shown.reading::jsonb
+    from unnest(${signatures}::text[], ${readings}::text[]) shown (signature, reading)
+    where h.chain = ${chain} and h.account = ${account} and h.signature = shown.signature`.execute(db);
+}
+
+/** Makes entries wait no longer, so that they are read again. */
+export async function forgetReadings(
+  db: Db,
+  { chain, account }: { chain: string; account: string },
+  signatures: readonly string[],
+): Promise<void> {
+  if (signatures.length === 0) return;
+  await db
+    .updateTable("history_entry")
+    .set({ reading: null })
+    .where("chain", "=", chain)
+    .where("account", "=", account)
+    .where(sql<boolean>`signature = any(${signatures})`)
     .execute();
 }
 

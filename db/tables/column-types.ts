@@ -73,3 +73,6 @@ export type Listing = {
   final: number;
   places: ListPlaces;
 };
+
+/** What endpoint `by` shows of a transaction: a digest of its movements, or null where nothing has moved. */
+export type StoredReading = { by: string; digest: string | null };

@@ -1,5 +1,5 @@
 import type { ColumnType, Generated } from "kysely";
-import type { Listing, ListPlaces } from "./column-types.ts";
+import type { Listing, ListPlaces, StoredReading } from "./column-types.ts";
 
 export type SolanaTables = {
   /** How far the history of an account has been listed and read. */
@@ -44,6 +44,8 @@ export type SolanaTables = {
     attempts_made: Generated<number>;
     due_at: Date;
     last_error: string | null;
+    /** What one endpoint has shown, while another one has to show the same; null until the entry is read. */
+    reading: ColumnType<StoredReading | null, string | null | undefined, string | null>;
   };
   /** An account that a transaction of ours created, for us or for a receiver, and whose rent we paid. */
   created_account: { chain: string; address: string; tx_hash: string; created_at: Date };

@@ -991,13 +991,12 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "an endpoint decides against others that disagree",
-        find: "readings.find(isExplained) ?? (isAlone && isBelieved",
-        replace: "readings.find(isExplained) ?? (isBelieved || !isAlone",
-        tests: ["test/integration/transfers/solana/read-entry.test.ts"],
+        find: "isAloneForLong(deps, chain, isOut) && readings.length === 0;",
+        replace: "isAloneForLong(deps, chain, isOut);",
       },
       {
         name: "a stranger's transaction without a movement costs a call of each endpoint",
-        find: "while (!findAgreed(readings)) {",
+        find: "while (!findAgreed(first, readings)) {",
         replace: "while (readings.length > 0) {",
       },
       {
@@ -1023,7 +1022,43 @@ export const solanaMutations: readonly MutationGroup[] = [
       {
         name: "one endpoint is believed while the budget of the second one is spent",
         find: 'if (error.code === "budget_spent") {',
-        replace: 'if (error.code === "budget_spent" && reads.push({ entry, ...reading }) < 0) {',
+        replace: 'if (error.code === "budget_spent" && reads.push({ entry, seen: [], forgotten: undefined }) < 0) {',
+      },
+      {
+        name: "one endpoint ends for ever what the other one lists and cannot return",
+        find: "isOnlyOne && isOld && isRelisted(entry)",
+        replace: "isOnlyOne && isOld",
+        tests: [
+          "test/unit/transfers/solana/compare-readings.test.ts",
+          "test/integration/transfers/solana/waiting-entries.test.ts",
+        ],
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/waiting-entries.ts",
+    tests: ["test/integration/transfers/solana/waiting-entries.test.ts"],
+    mutations: [
+      {
+        name: "an endpoint that was repaired is not asked again about a transaction that it has shown wrongly",
+        find: "[...others, ...contradicted].map(",
+        replace: "others.map(",
+      },
+      {
+        name: "the reading of an endpoint that was removed still counts",
+        find: " && network.rpc.some(({ name }) => name === reading.by)",
+        replace: " && reading.by.length > 0",
+      },
+    ],
+  },
+  {
+    file: "db/queries/history-entries.ts",
+    tests: ["test/integration/transfers/solana/waiting-entries.test.ts"],
+    mutations: [
+      {
+        name: "a stranger's transaction that waits for a second endpoint is read from the first one at each retry",
+        find: '    .where("reading", "is", null)\n',
+        replace: "",
       },
     ],
   },

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ChainError } from "../../chains/errors.ts";
-import { isSame } from "../../chains/solana/final-movements.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
-import type { HistoryEntry } from "../../db/queries/history-entries.ts";
+import type { HistoryEntry, WaitingEntry } from "../../db/queries/history-entries.ts";
+import type { StoredReading } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { REQUIRED_ENDPOINTS } from "./list-agreement.ts";
-import { type Found, isExplained, type Reading, readEntryElsewhere } from "./read-entry.ts";
+import { digestReading, type Found, isExplained, type Reading, readEntry, readEntryElsewhere } from "./read-entry.ts";
 
 /** Failed attempts, about half a minute, after which one endpoint is believed that alone shows a transaction. */
 const ALONE_ATTEMPTS = 4;
@@ -18,48 +18,53 @@ const COMPARE_MS = 5_000;
 
 type Deps = Pick<TransferDeps, "metrics" | "log" | "now">;
 type Account = { chain: SolanaChain; token: SolanaToken };
-type Entry = { entry: HistoryEntry };
-/** The readings of an entry, and whether an endpoint beside the first has answered. */
+type Entry = { entry: WaitingEntry };
+/** What other endpoints show of an entry, and whether one has answered. */
 type Compared = { readings: Reading[]; isAnswered: boolean };
-/** An entry as one endpoint shows it. */
-export type ReadEntry = Entry & { reading: Reading };
+/** Why an entry does not count yet; `isContradicted` when other endpoints show something else. */
+type Failure = Entry & { error: ChainError; isContradicted: boolean };
 
 /** Since when no endpoint of a cluster has answered beside the one that reads (Unix milliseconds). */
 const aloneSince = new WeakMap<SolanaChain, number>();
 
 /**
- * Compares readings that one endpoint must not decide (`needsComparison`) with those of other endpoints. Returns those that count:
- * what two show, otherwise the movements that the instructions of one explain, and after half a minute what one alone shows.
+ * Compares stored readings, which one endpoint must not decide (`needsComparison`), with those of other endpoints. Returns what counts:
+ * what two show, otherwise the movements that the instructions of one explain, and after half a minute what one alone shows of an entry
+ * that `isRelisted` accepts.
  * `failures` has the others that were compared. Strangers make such transactions cheaply, so this is slower than reading, asks the other
  * endpoints one after the other until two agree, and leaves the rest to a later run when none answers or can spare a call.
  */
 export async function compareReadings(
   deps: Deps,
   account: Account,
-  open: readonly ReadEntry[],
-): Promise<{ reads: (Entry & Found)[]; failures: (Entry & { error: ChainError })[] }> {
+  { waiting, isRelisted }: { waiting: readonly WaitingEntry[]; isRelisted: (entry: HistoryEntry) => boolean },
+): Promise<{ reads: (Entry & Found)[]; failures: Failure[] }> {
   const { chain } = account;
   const reads: (Entry & Found)[] = [];
-  const failures: (Entry & { error: ChainError })[] = [];
+  const failures: Failure[] = [];
   const paceMs = 1_000 / Math.max(1, chain.network.historyReadsPerSecond * COMPARED);
   const until = performance.now() + COMPARE_MS;
   let isOut = false;
-  for (const { entry, reading } of open) {
+  for (const entry of waiting) {
     const isOld = entry.attempts_made >= ALONE_ATTEMPTS;
     if (isOut && !isOld) continue;
     if (performance.now() > until) break;
+    let readings: Reading[] = [];
     try {
-      const { readings, isAnswered } = await readOthers(account, reading, entry);
-      isOut = !isAnswered;
-      const isBelieved = isAloneForLong(deps, chain, isOut) && isOld;
-      reads.push({ entry, ...decide(deps, chain, { entry, readings, isBelieved }) });
+      const compared = await readOthers(account, entry);
+      readings = compared.readings;
+      isOut = !compared.isAnswered;
+      const isOnlyOne = isAloneForLong(deps, chain, isOut) && readings.length === 0;
+      const isBelieved = isOnlyOne && isOld && isRelisted(entry);
+      const found = findDecided(entry, readings) ?? (isBelieved ? await readFirst(account, entry) : undefined);
+      reads.push({ entry, ...accept(deps, chain, { entry, readings, found }) });
     } catch (error) {
       if (!(error instanceof ChainError)) throw error;
       if (error.code === "budget_spent") {
         aloneSince.delete(chain);
         break;
       }
-      failures.push({ entry, error });
+      failures.push({ entry, error, isContradicted: readings.length > 0 });
     }
     if (!isOut) await delay(paceMs);
   }
@@ -75,11 +80,11 @@ function isAloneForLong(deps: Deps, chain: SolanaChain, isOut: boolean): boolean
   return !isOut || now - since >= ALONE_MS;
 }
 
-/** Returns a reading with those of as many other endpoints as it takes until two agree. Throws ChainError `budget_spent`. */
-async function readOthers(account: Account, reading: Reading, { signature }: HistoryEntry): Promise<Compared> {
-  const readings = [reading];
-  const asked = new Set([reading.by]);
-  while (!findAgreed(readings)) {
+/** Returns the readings of as many other endpoints as it takes until two agree. Throws ChainError `budget_spent`. */
+async function readOthers(account: Account, { signature, reading: first }: WaitingEntry): Promise<Compared> {
+  const readings: Reading[] = [];
+  const asked = new Set([first.by]);
+  while (!findAgreed(first, readings)) {
     const next = await readEntryElsewhere(account, signature, (by) => !asked.has(by));
     if (!next) break;
     asked.add(next.by);
@@ -88,20 +93,37 @@ async function readOthers(account: Account, reading: Reading, { signature }: His
   return { readings, isAnswered: asked.size > 1 };
 }
 
+/** Returns the reading of another endpoint that counts: one that two show, or one that its instructions explain. */
+function findDecided({ reading: first }: WaitingEntry, readings: readonly Reading[]): Found | undefined {
+  return findAgreed(first, readings) ?? readings.find(isExplained);
+}
+
+/** Returns the first of these readings that enough endpoints show. */
+function findAgreed(first: StoredReading, readings: readonly Reading[]): Reading | undefined {
+  const digests = [first.digest, ...readings.map(digestReading)];
+  const countSame = (one: Reading) => digests.filter((digest) => digest === digestReading(one)).length;
+  return readings.find((one) => countSame(one) >= REQUIRED_ENDPOINTS);
+}
+
+/** Returns what one endpoint alone shows. Only its digest is stored, so a movement is read again. Throws ChainError. */
+async function readFirst(account: Account, { signature, reading }: WaitingEntry): Promise<Found> {
+  return reading.digest === null ? { seen: [], forgotten: undefined } : readEntry(account, signature);
+}
+
 /** Returns what counts. Logs and counts the endpoints that show something else. Throws ChainError while nothing counts. */
-function decide(
+function accept(
   deps: Deps,
   { chain }: SolanaChain,
-  { entry, readings, isBelieved }: Entry & { readings: readonly Reading[]; isBelieved: boolean },
+  { entry, readings, found }: Entry & { readings: readonly Reading[]; found: Found | undefined },
 ): Found {
-  const { signature: tx } = entry;
-  const isAlone = readings.length < REQUIRED_ENDPOINTS;
-  const found = findAgreed(readings) ?? readings.find(isExplained) ?? (isAlone && isBelieved ? readings[0] : undefined);
+  const { signature: tx, reading: first } = entry;
   if (!found) {
-    const detail = isAlone ? "only one endpoint shows a transaction" : "endpoints show different movements";
+    const detail =
+      readings.length === 0 ? "only one endpoint shows a transaction" : "endpoints show different movements";
     throw new ChainError("rpc_answer", { detail: `${detail} ${tx}` });
   }
-  for (const { by } of readings.filter(({ seen }) => !isSame(seen, found.seen))) {
+  const shown = [first, ...readings.map((one) => ({ by: one.by, digest: digestReading(one) }))];
+  for (const { by } of shown.filter(({ digest }) => digest !== digestReading(found))) {
     deps.metrics.endpointDisagreements.inc({ chain, endpoint: by });
     deps.log.error(
       { chain, endpoint: by, tx },
@@ -109,10 +131,4 @@ function decide(
     );
   }
   return found;
-}
-
-/** Returns the first reading that enough endpoints show. */
-function findAgreed(readings: readonly Reading[]): Reading | undefined {
-  const countSame = (one: Reading) => readings.filter(({ seen }) => isSame(seen, one.seen)).length;
-  return readings.find((one) => countSame(one) >= REQUIRED_ENDPOINTS);
 }

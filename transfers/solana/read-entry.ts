@@ -1,5 +1,6 @@
+import { createHash } from "node:crypto";
 import type { VersionedTransactionResponse } from "@solana/web3.js";
-import { listTokenMovements } from "../../chains/solana/final-movements.ts";
+import { describeMovements, listTokenMovements } from "../../chains/solana/final-movements.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import { readTransaction, readTransactionFromNext } from "../../chains/solana/transaction-history.ts";
 import { isUnexplained } from "../../chains/solana/treasury-movements.ts";
@@ -44,6 +45,13 @@ export function needsComparison({ network }: SolanaChain, reading: Found): boole
 /** Returns true if instructions show everything that has moved, and something has. */
 export const isExplained = ({ seen }: Found): boolean =>
   seen.length > 0 && !seen.some(({ logIndex }) => isUnexplained(logIndex));
+
+/** Returns a digest of what a reading shows: two endpoints that show the same have the same one. It is null where nothing is shown. */
+export function digestReading({ seen, forgotten }: Found): string | null {
+  if (seen.length === 0 && !forgotten) return null;
+  const text = `${describeMovements(seen)}\n${forgotten ? "ours" : ""}`;
+  return createHash("sha256").update(text).digest("hex");
+}
 
 /** Returns the function that reads an answer. It throws ChainError like `listTokenMovements`. */
 function toReading({ chain, token }: Account, signature: string) {

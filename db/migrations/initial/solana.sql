@@ -38,11 +38,15 @@ create table history_entry (
   attempts_made integer not null default 0,
   due_at timestamptz not null,
   last_error text,
+  -- What one endpoint has shown, while another one has to show the same: the entry is not read from the first one again.
+  reading jsonb,
   primary key (chain, account, signature),
   foreign key (chain, account) references account_cursor
 );
 create index history_entry_urgent on history_entry (chain) where urgent;
 create index history_entry_next on history_entry (chain, account, urgent desc, slot, signature);
+create index history_entry_unread on history_entry (chain, account, urgent desc, slot, signature) where reading is null;
+create index history_entry_waiting on history_entry (chain, account, urgent desc, due_at) where reading is not null;
 
 -- Accounts that our transactions created and whose rent we paid.
 create table created_account (

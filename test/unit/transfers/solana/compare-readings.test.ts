@@ -2,16 +2,24 @@ import { expect, test } from "vitest";
 import { ChainError } from "../../../../chains/errors.ts";
 import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
 import { compareReadings } from "../../../../transfers/solana/compare-readings.ts";
-import type { Reading } from "../../../../transfers/solana/read-entry.ts";
 
 const meta = { preTokenBalances: [], postTokenBalances: [], innerInstructions: [] };
 const message = { staticAccountKeys: [], addressTableLookups: [], compiledInstructions: [] };
 /** A transaction without movements. */
 const empty = { slot: 7, blockTime: 1, meta, transaction: { message } };
 const token = { treasuryAccount: "account", token: "mint" };
-const nothing: Reading = { by: "first", seen: [], forgotten: undefined };
+/** The first endpoint shows no movement. */
+const nothing = { by: "first", digest: null };
 
-type Answer = "nothing" | "unknown" | "down" | "spent";
+/** A change of the treasury's balance that no instruction explains. */
+const other = {
+  ...empty,
+  meta: { ...meta, postTokenBalances: [{ accountIndex: 0, owner: "treasury", uiTokenAmount: { amount: "5" } }] },
+  transaction: { message: { ...message, staticAccountKeys: [{ toBase58: () => "account" }] } },
+};
+
+type Answer = "nothing" | "other" | "unknown" | "down" | "spent";
+const shown = { nothing: empty, other, unknown: null, down: null, spent: null };
 
 /** Opens a cluster whose other endpoints answer what `others` holds at the time, and counts the calls of each. */
 function open(others: Record<string, Answer>, historyReadsPerSecond = 10_000) {
@@ -28,7 +36,7 @@ function open(others: Record<string, Answer>, historyReadsPerSecond = 10_000) {
     for (const by of Object.keys(others).filter(isAsked)) {
       calls[by] = (calls[by] ?? 0) + 1;
       if (others[by] === "spent") throw new ChainError("budget_spent", { detail: by });
-      const connection = { getTransaction: async () => (others[by] === "unknown" ? null : empty) };
+      const connection = { getTransaction: async () => shown[others[by] ?? "down"] };
       if (others[by] !== "down") return { by, answer: await question(connection, undefined, by) };
     }
     return undefined;
@@ -39,10 +47,11 @@ function open(others: Record<string, Answer>, historyReadsPerSecond = 10_000) {
   return {
     calls,
     advance: (ms: number) => (now += ms),
-    compare: (count: number, attempts = 0) => {
-      const entries = Array.from({ length: count }, (_, at) => ({ signature: `${at}`, attempts_made: attempts }));
-      const open = entries.map((entry) => ({ entry: entry as never, reading: nothing }));
-      return compareReadings(deps, account, open);
+    compare: (count: number, attempts = 0, isRelisted = true) => {
+      const waiting = Array.from({ length: count }, (_, at) => {
+        return { signature: `${at}`, attempts_made: attempts, reading: nothing } as never;
+      });
+      return compareReadings(deps, account, { waiting, isRelisted: () => isRelisted });
     },
   };
 }
@@ -88,6 +97,24 @@ test("one endpoint is believed once no other one has answered for half a minute"
   expect((await compare(2, 4)).reads).toHaveLength(2);
   others["second"] = "down";
   expect((await compare(2, 8)).reads, "it is waited for again").toEqual([]);
+});
+
+test.each<Answer>(["down", "unknown"])(
+  "one endpoint is not believed about a transaction that is not listed again, while the other one is %s",
+  async (answer) => {
+    const { advance, compare } = open({ second: answer });
+    for (let count = 0; count < 3; count += 1) {
+      expect((await compare(2, 8, false)).reads).toEqual([]);
+      advance(60_000);
+    }
+    expect((await compare(2, 8, true)).reads).toHaveLength(2);
+  },
+);
+
+test("one endpoint is not believed against another one that shows something else", async () => {
+  const { compare } = open({ second: "other" });
+  const { reads, failures } = await compare(1, 8);
+  expect([reads, failures]).toMatchObject([[], [{ isContradicted: true }]]);
 });
 
 test("a budget that is spent makes no endpoint believed that alone shows a transaction", async () => {
