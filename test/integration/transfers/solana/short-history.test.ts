@@ -161,7 +161,8 @@ test("a token without deposits for longer than the endpoints keep their history 
   expect(await countCalls()).toEqual([2, 2]);
   expect(await countCalls()).toEqual([2, 0]);
   const after = await cursorOf(some);
-  expect(after.listed_slot).toBeGreaterThan(before.listed_slot + 1_000);
+  // The cluster need not have made a slot of its own meanwhile.
+  expect(after.listed_slot).toBeGreaterThanOrEqual(before.listed_slot + 1_000);
   expect(after.signature).toBe(before.signature);
   const sent = await sendFinal(some, 2);
   await readAll(some);
