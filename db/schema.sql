@@ -17,6 +17,7 @@ create table account_cursor (
   signature text,
   slot bigint,
   until_signature text,
+  shown_by text,
   listed_at timestamp with time zone,
   listed_slot bigint,
   listing jsonb,

@@ -42,6 +42,9 @@ export async function listSignatures(chain: SolanaChain, args: PageArgs): Promis
   return chain.rpc.ask("getSignaturesForAddress", (_connection, call) => askSignatures(call, args));
 }
 
+/** The same at each endpoint: after which transaction each lists. */
+type EachPageArgs = Omit<PageArgs, "until" | "before"> & { untilOf?: (by: string) => string | undefined };
+
 /** A page of an account's history, as one endpoint lists it. */
 export type EndpointPage = { by: string; page: readonly ListedTransaction[] };
 
@@ -58,8 +61,8 @@ export type EndpointPlaces = { readonly [endpoint: string]: { before: string; sl
  */
 export async function findSignatures(
   chain: SolanaChain,
-  { places, ...args }: PageArgs & { places: EndpointPlaces },
-  { isUsable, isEnd }: { isUsable(page: EndpointPage["page"]): boolean; isEnd(firstSlot: number): boolean },
+  { places, ...args }: EachPageArgs & { places: EndpointPlaces },
+  { isUsable, isEnd }: { isUsable(one: EndpointPage): boolean; isEnd(firstSlot: number): boolean },
 ): Promise<{ pages: readonly EndpointPage[]; short: readonly string[]; answered: readonly string[] }> {
   let { shown, answered } = await listSignaturesOfEach(chain, args, places);
   if (answered.length === 0 && !Object.values(places).includes(null)) {
@@ -67,8 +70,8 @@ export async function findSignatures(
     shown = [await chain.rpc.ask("getSignaturesForAddress", askPage(args, places))];
     answered = shown.map(({ by }) => by);
   }
-  const usable = shown.filter(({ page }) => isUsable(page));
-  const empty = shown.filter(({ page }) => page.length === 0 && !isUsable(page));
+  const usable = shown.filter((one) => isUsable(one));
+  const empty = shown.filter((one) => one.page.length === 0 && !isUsable(one));
   const pages = [...usable, ...(await keepEnded(chain, empty, isEnd))];
   const short = shown.filter((one) => !pages.includes(one)).map(({ by }) => by);
   return { pages, short, answered };
@@ -96,7 +99,7 @@ async function keepEnded(
  */
 export async function listSignaturesOfEach(
   chain: SolanaChain,
-  args: PageArgs,
+  args: EachPageArgs,
   places: EndpointPlaces,
 ): Promise<{ shown: readonly EndpointPage[]; answered: readonly string[] }> {
   const ask = askPage(args, places);
@@ -113,10 +116,10 @@ export async function listSignaturesOfEach(
 }
 
 /** Returns a question that lists a page at an endpoint's own place. */
-function askPage(args: PageArgs, places: EndpointPlaces) {
+function askPage({ untilOf, ...args }: EachPageArgs, places: EndpointPlaces) {
   return async (_connection: Connection, call: Call, by: string): Promise<EndpointPage> => ({
     by,
-    page: await askSignatures(call, { ...args, before: places[by]?.before }),
+    page: await askSignatures(call, { ...args, until: untilOf?.(by), before: places[by]?.before }),
   });
 }
 

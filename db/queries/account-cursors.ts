@@ -21,6 +21,7 @@ export async function ensureAccountCursor(
       signature: newest?.signature ?? null,
       slot: newest?.slot ?? null,
       until_signature: null,
+      shown_by: null,
       listed_at: null,
       listed_slot: upTo ?? null,
       listing: null,
@@ -73,12 +74,14 @@ export type ListingProgress =
   | { relisted: { slot: number; places: ListPlaces | undefined } };
 
 /**
- * A complete listing: the newest transaction that it found and one of an earlier slot (undefined where it found none), and when it
- * began, with the final slot then, unless another endpoint is still waited for. `alone` says that only one endpoint has made it.
+ * A complete listing: the newest transaction that it found and one of an earlier slot (undefined where it found none), the endpoint
+ * that alone has shown them, and when it began, with the final slot then, unless another endpoint is still waited for. `alone` says that
+ * only one endpoint has made it.
  */
 type CompleteListing = {
   newest: { signature: string; slot: number } | undefined;
   until: string | undefined;
+  by: string | undefined;
   began: { at: Date; final: number } | undefined;
   alone: boolean;
 };
@@ -93,9 +96,15 @@ export async function storeListing(db: Db, held: HeldAccount, progress: ListingP
     if (places !== undefined) return update(db, held, { relist_before: JSON.stringify(places) }, isSame);
     return update(db, held, { relist_slot: null, relist_before: null, relist_at: null }, isSame);
   }
-  const { newest, until, began, alone } = progress.complete;
-  const place = newest && { signature: newest.signature, slot: newest.slot };
-  const end = until !== undefined && { until_signature: until };
+  const { newest, until, by, began, alone } = progress.complete;
+  // What one endpoint alone has shown is no end for the lists that end at a transaction of two.
+  const kept = sql<string | null>`case when shown_by is null or shown_by = ${by ?? null} then until_signature end`;
+  const end = newest && {
+    signature: newest.signature,
+    slot: newest.slot,
+    until_signature: until ?? kept,
+    shown_by: by ?? null,
+  };
   const reached = began && { listed_at: began.at, listed_slot: began.final };
   // The slots after the last complete listing were listed by one endpoint now.
   const relist = alone && {
@@ -103,7 +112,7 @@ export async function storeListing(db: Db, held: HeldAccount, progress: ListingP
     relist_before: null,
     relist_at: sql<Date | null>`case when relist_slot is null then listed_at else relist_at end`,
   };
-  return update(db, held, { ...place, ...end, ...reached, ...relist, listing: null });
+  return update(db, held, { ...end, ...reached, ...relist, listing: null });
 }
 
 /** Updates the cursor. Returns false when the owner no longer has the lease. */

@@ -64,11 +64,13 @@ export type ListPlaces = { readonly [endpoint: string]: { before: string; slot: 
 
 /**
  * A listing of an account's history, from the newest signature backwards: the newest final signature and its slot, the newest
- * one of an earlier slot, when the listing began, the final slot at that time, and where it continues.
+ * one of an earlier slot, the endpoint that alone has shown them (null when two have), when the listing began, the final slot at that
+ * time, and where it continues.
  */
 export type Listing = {
   newest: { signature: string; slot: number } | null;
   until: string | null;
+  by: string | null;
   at: string;
   final: number;
   places: ListPlaces;

@@ -11,6 +11,8 @@ export type SolanaTables = {
     slot: number | null;
     /** A signature of an earlier slot, where the next listing ends, so that it shows `signature` again; null if unknown. */
     until_signature: string | null;
+    /** The endpoint that alone has shown both, so that the lists of others do not end there; null when two have shown them. */
+    shown_by: string | null;
     /** When that listing began, and the final slot at that time. */
     listed_at: Date | null;
     listed_slot: number | null;

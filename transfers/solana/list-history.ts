@@ -1,7 +1,6 @@
 import { ChainError } from "../../chains/errors.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import {
-  type EndpointPage,
   type EndpointPlaces,
   findSignatures,
   type ListedTransaction,
@@ -16,23 +15,18 @@ import {
   REQUIRED_ENDPOINTS,
   reportOmissions,
 } from "./list-agreement.ts";
+import { type EndOfLists, findEndOfLists } from "./list-ends.ts";
 import { storePage } from "./store-listed.ts";
 
 /** Pages of 1,000 signatures (at most endpoints) that one run lists. A longer listing continues in the next run. */
 export const MAX_PAGES = 10;
-/** A minute of slots. No endpoint has deleted what is so new. */
-const RECENT_SLOTS = 150;
-/** A day of slots. Endpoints may have deleted what is older. */
-const OLD_SLOTS = 216_000;
 
 /**
  * Lists the transactions that named an account since the last complete listing, from the newest one backwards, and stores
  * them to be read. One call to each endpoint lists 1,000 transactions; what any of them lists is stored, because an endpoint can lack
  * a part of the history. Each page is stored with the places where the listing continues, so a crash loses nothing. Each endpoint
  * continues before the last transaction that it has listed itself: before one that it does not know, it lists nothing. Its list has ended
- * when it shows the newest transaction of the last complete listing, because an endpoint that keeps too little of the
- * history ends its list earlier. When that transaction is older than an endpoint's whole history, which still begins before the last
- * listing, the list ends where the endpoint's does. `final` is a final slot that the endpoints have reached.
+ * at the end of the last complete listing (`findEndOfLists`). `final` is a final slot that the endpoints have reached.
  *
  * A listing is complete when all lists have ended, or one has and the others have been waited for: an endpoint can list without end.
  * `isComplete` is true then, and `isAgreed` when the lists of two endpoints have ended. What only one has listed is listed
@@ -46,40 +40,43 @@ export async function listHistory(
 ): Promise<{ isComplete: boolean; isAgreed: boolean }> {
   const { account } = held;
   const { listing } = cursor;
-  const until = cursor.until_signature ?? undefined;
+  const end = findEndOfLists(cursor, reached);
   const began = listing ? { at: new Date(listing.at), final: listing.final } : { at: deps.now(), final: reached };
   const since = Math.min(cursor.listed_slot ?? -1, cursor.relist_slot ?? Number.POSITIVE_INFINITY);
   const lists = new Map<string, readonly ListedTransaction[]>();
   let places: EndpointPlaces = listing?.places ?? {};
-  let ends: Ends = { newest: listing?.newest ?? undefined, until: listing?.until ?? undefined };
+  let ends: Ends = listing
+    ? { newest: listing.newest ?? undefined, until: listing.until ?? undefined, by: listing.by ?? undefined }
+    : none;
   const answered = new Set(listEnded(places));
   for (let count = 1; count <= MAX_PAGES; count += 1) {
-    const found = await findSignatures(
-      chain,
-      { account, until, atSlot: reached, places },
-      {
-        isUsable: (one) => isContinuous(one, cursor, reached),
-        isEnd: (firstSlot) => isCovered(cursor, firstSlot),
-      },
-    );
+    const found = await findSignatures(chain, { account, untilOf: end.untilOf, atSlot: reached, places }, end);
     for (const by of found.answered) answered.add(by);
     const parts = found.pages.map(({ by, page }): ListPart => {
-      return { by, ...cutKnown(page, cursor.signature), to: places[by]?.slot };
+      return { by, ...end.cut({ by, page }), to: places[by]?.slot };
     });
-    reportOmissions(deps, chain, parts, { final: began.final, known: cursor.slot ?? 0 });
+    reportOmissions(deps, chain, parts, { final: began.final, known: end.known });
     for (const by of found.short) lists.delete(by);
     for (const { by, page } of found.pages) lists.set(by, [...(lists.get(by) ?? []), ...page]);
     places = movePlaces(places, parts, found.short);
     const ended = listEnded(places).length;
-    const required = Math.min(REQUIRED_ENDPOINTS, Object.keys(places).length);
-    ends = findEnds(ends, [...lists.values()], { final: began.final, required });
+    const [alone, ...others] = Object.keys(places);
+    const isOnly = chain.network.rpc.length < REQUIRED_ENDPOINTS;
+    const by = others.length === 0 && !isOnly ? alone : undefined;
+    ends = findEnds(ends, lists, { final: began.final, isOnly, by });
     const isEnd = ended > 0 && parts.every((part) => part.isEnd);
     const isLast = isEnd || (ended > 0 && count === MAX_PAGES);
     const isAgreed = ended >= REQUIRED_ENDPOINTS;
     const isAwaited = isLast && isOtherEndpointAwaited(deps, chain, { isAgreed, answered: answered.size, cursor });
     const isComplete = isEnd || (isLast && !isAwaited);
     const progress: ListingProgress = isComplete
-      ? { complete: { ...ends, began: isAwaited ? undefined : began, alone: !isAgreed } }
+      ? {
+          complete: {
+            ...(isAgreed && ends.by !== undefined ? none : ends),
+            began: isAwaited ? undefined : began,
+            alone: !isAgreed,
+          },
+        }
       : { listing: toListing({ ...ends, ...began, places }) };
     const listed = parts.flatMap(({ fresh }) => fresh);
     if (!(await storePage(deps, { held, listed, listedAfter: cursor.listed_at, since, progress }))) break;
@@ -100,18 +97,35 @@ function movePlaces(places: EndpointPlaces, parts: readonly ListPart[], short: r
   return Object.fromEntries([...kept, ...parts.map((part) => [part.by, findPlace(part)] as const)]);
 }
 
-type Ends = { newest: { signature: string; slot: number } | undefined; until: string | undefined };
+/** Where later listings end, and the endpoint that alone has shown it. */
+type Ends = { newest: EndOfLists | undefined; until: string | undefined; by: string | undefined };
+const none: Ends = { newest: undefined, until: undefined, by: undefined };
 
 /**
  * Returns where later listings end: the newest transaction up to slot `final`, and one of an earlier slot, because endpoints can order
- * the transactions of one slot differently. As many endpoints as `required` show both, in the same slots. Those that were found before
- * stand.
+ * the transactions of one slot differently. Two endpoints show both, in the same slots, unless the network has only one. Those that were
+ * found before stand. While only endpoint `by` lists, they are its own.
  */
 function findEnds(
   found: Ends,
-  lists: readonly (readonly ListedTransaction[])[],
+  lists: ReadonlyMap<string, readonly ListedTransaction[]>,
+  { final, isOnly, by }: { final: number; isOnly: boolean; by: string | undefined },
+): Ends {
+  const required = isOnly ? 1 : REQUIRED_ENDPOINTS;
+  const agreed = findShared(found.by === undefined ? found : none, lists, { final, required });
+  if (agreed.newest) return agreed;
+  return by === undefined
+    ? found
+    : { ...findShared(found.by === by ? found : none, lists, { final, required: 1 }), by };
+}
+
+/** Returns the newest transactions that as many lists as `required` show. */
+function findShared(
+  found: Ends,
+  all: ReadonlyMap<string, readonly ListedTransaction[]>,
   { final, required }: { final: number; required: number },
 ): Ends {
+  const lists = [...all.values()];
   const describe = ({ signature, slot }: ListedTransaction) => `${slot} ${signature}`;
   const shown = lists.map((list) => new Set(list.map(describe)));
   const isShared = (one: ListedTransaction) => shown.filter((list) => list.has(describe(one))).length >= required;
@@ -125,6 +139,7 @@ function findEnds(
   return {
     newest: newest && { signature: newest.signature, slot: newest.slot },
     until: found.until ?? earlier?.signature,
+    by: undefined,
   };
 }
 
@@ -132,41 +147,11 @@ function findEnds(
 function toListing({
   newest,
   until,
+  by,
   at,
   final,
   places,
 }: Ends & { at: Date; final: number; places: EndpointPlaces }): Listing | null {
   if (Object.keys(places).length === 0) return null;
-  return { newest: newest ?? null, until: until ?? null, at: at.toISOString(), final, places };
-}
-
-function cutKnown(page: EndpointPage["page"], signature: string | null): Omit<ListPart, "by"> {
-  const known = page.findIndex((one) => one.signature === signature);
-  return { fresh: known === -1 ? page : page.slice(0, known), isEnd: known !== -1 || page.length === 0 };
-}
-
-/**
- * Returns true if a page shows the newest transaction of the last complete listing, or continues towards it. An endpoint whose
- * history begins later lists nothing before that, or nothing at all. An endpoint that lists older slots without the transaction has
- * lost a part of its history.
- *
- * An empty page is the end of the first listing of an account that has never shown a transaction. It is also the end when the last
- * listing is recent, and its newest transaction absent, or so old that endpoints may have deleted it. Without this, each listing of an
- * account that is rarely used would ask where the histories of the endpoints begin.
- */
-function isContinuous(page: readonly ListedTransaction[], cursor: AccountCursor, final: number): boolean {
-  const { signature, slot, listed_slot: listedSlot } = cursor;
-  const last = page.at(-1);
-  if (last !== undefined)
-    return signature === null || last.slot >= (slot ?? 0) || page.some((one) => one.signature === signature);
-  const isOld = signature === null || (slot ?? 0) < final - OLD_SLOTS;
-  return listedSlot === null ? signature === null : isOld && final - listedSlot <= RECENT_SLOTS;
-}
-
-/**
- * Returns true if an endpoint whose history begins at a slot shows everything since the last complete listing, although that listing
- * found no transaction, or one that the endpoint cannot show any more.
- */
-function isCovered({ slot, listed_slot: listedSlot }: AccountCursor, firstSlot: number): boolean {
-  return listedSlot !== null && firstSlot <= listedSlot && (slot === null || slot < firstSlot);
+  return { newest: newest ?? null, until: until ?? null, by: by ?? null, at: at.toISOString(), final, places };
 }

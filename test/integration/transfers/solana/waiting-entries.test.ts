@@ -119,6 +119,9 @@ test.each([
   second.alter(refuseReads);
   const paymentId = await payUnsolicited(solana, some, buyer);
   await some.readHistory().catch(() => undefined);
+  // Later listings do not show it again.
+  await solana.knobs.jump(20);
+  await some.readHistory().catch(() => undefined);
   await some.db
     .updateTable("history_entry")
     .set({ reading: JSON.stringify({ ...reading, by }) })

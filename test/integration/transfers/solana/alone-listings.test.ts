@@ -1,0 +1,120 @@
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { encodeBase58 } from "../../../../chains/solana/base58.ts";
+import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { makeListedFixture, waitFinalized } from "../../../support/solana-history.ts";
+import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { sendDust, startTestSolana } from "../../../support/test-solana.ts";
+import { waitFor } from "../../../support/wait-for.ts";
+
+// Two endpoints, one of which is away while the other one lists the history alone, and lies.
+
+const solana = await startTestSolana({ own: true });
+
+const cursorOf = ({ db }: SolanaMerchantFixture) =>
+  db.selectFrom("account_cursor").selectAll().executeTakeFirstOrThrow();
+const observed = async ({ db }: SolanaMerchantFixture) =>
+  (await db.selectFrom("observation").select("tx_hash").execute()).map((row) => row.tx_hash);
+
+async function sendFinal(some: SolanaMerchantFixture, count: number): Promise<string[]> {
+  const signatures = await sendDust(solana, some.keys.treasury.address, count);
+  await waitFinalized(solana, ...signatures);
+  return signatures;
+}
+
+/** Lists and reads the history after the cluster has moved on, so that listings count what was sent so far as listed. */
+async function moveOn(some: SolanaMerchantFixture, ms = 2_000): Promise<void> {
+  await solana.knobs.jump(20);
+  some.clock.advance(ms);
+  while ((await some.readHistory()) === "more") some.clock.advance(1_000);
+}
+
+const isAway: Alter = (method, _params, result) =>
+  method === "getSignaturesForAddress" ? new RpcRefusal({ code: -32_603, message: "internal" }) : result;
+type Bounds = { until?: string; before?: string };
+
+type Listed = { signature: string; slot: number; err: null; memo: null };
+
+/** Returns an endpoint that adds two transactions to its lists which do not exist, and leaves out `hidden`. */
+function startLiar() {
+  const [newest = "", earlier = ""] = [encodeBase58(randomBytes(64)), encodeBase58(randomBytes(64))];
+  let slot = 0;
+  const hide =
+    (hidden: readonly string[]): Alter =>
+    (method, params, result) => {
+      if (method !== "getSignaturesForAddress") return result;
+      const { until, before } = params[1] as Bounds;
+      const real = (result as Listed[]).filter(({ signature }) => !hidden.includes(signature));
+      if (before !== undefined) return real;
+      slot ||= (real[0]?.slot ?? 0) + 1;
+      const invented = [newest, earlier].map((signature, at) => ({
+        signature,
+        slot: slot - at,
+        err: null,
+        memo: null,
+      }));
+      const all = [...invented, ...real].toSorted((one, other) => other.slot - one.slot);
+      const end = all.findIndex(({ signature }) => signature === until);
+      return end === -1 ? all : all.slice(0, end);
+    };
+  return { hide, signatures: [newest, earlier] };
+}
+
+/** An endpoint that does not know where a list is to end, and refuses to list, as one that reads its old history from Bigtable. */
+const refuseUnknown =
+  (unknown: readonly string[]): Alter =>
+  (method, params, result) => {
+    if (method !== "getSignaturesForAddress") return result;
+    const { until } = params[1] as Bounds;
+    return until !== undefined && unknown.includes(until)
+      ? new RpcRefusal({ code: -32_603, message: "row not found" })
+      : result;
+  };
+
+/** Makes a deployment whose first endpoint has listed the history alone, up to a transaction that it has invented. */
+async function startFixture() {
+  const liar = await startAlteringProxy({ target: solana.url });
+  const honest = await startAlteringProxy({ target: solana.url });
+  const rpcUrls = [liar.url, honest.url];
+  const some = await makeListedFixture(solana, { rpcUrls, change: { maxHeadAgeMs: null } });
+  const isListed = async () => {
+    await moveOn(some);
+    return (await cursorOf(some)).signature !== null;
+  };
+  await waitFor(isListed, { within: 20_000 });
+  await sendFinal(some, 2);
+  await moveOn(some);
+  const { hide, signatures } = startLiar();
+  liar.alter(hide([]));
+  honest.alter(isAway);
+  await sendFinal(some, 2);
+  await moveOn(some);
+  await moveOn(some);
+  expect((await cursorOf(some)).signature).toBe(signatures[0]);
+  return { some, liar, honest, hide, signatures };
+}
+
+test.each([
+  { what: "lists back to the beginning", alter: () => undefined },
+  { what: "refuses a list that ends there", alter: refuseUnknown },
+])(
+  "deposits that an endpoint hides after it alone has ended a listing at an invented transaction are read as soon as the other one answers, which $what",
+  async ({ alter }) => {
+    const { some, liar, honest, hide, signatures } = await startFixture();
+    honest.alter(alter(signatures));
+    const hidden = await sendFinal(some, 2);
+    liar.alter(hide(hidden));
+    await moveOn(some, 100);
+    expect(await observed(some)).toEqual(expect.arrayContaining(hidden));
+    // The two show nothing new in common, and the next deposits are not hidden either.
+    const later = await sendFinal(some, 1);
+    liar.alter(hide([...hidden, ...later]));
+    await moveOn(some, 100);
+    expect(await observed(some)).toEqual(expect.arrayContaining(later));
+    expect((await cursorOf(some)).signature).toBe(signatures[0]);
+    // Once they have something in common, lists end there again.
+    const [shown = ""] = await sendFinal(some, 1);
+    await moveOn(some, 100);
+    expect(await cursorOf(some)).toMatchObject({ signature: shown, shown_by: null, relist_slot: null });
+  },
+);
