@@ -32,13 +32,13 @@ export function createEmptyStore(path: string): void {
   createStore(path, { command: "init", at: new Date() }).close();
 }
 
-/** Returns a limits file that lets every asset of a local chain pass. */
-export function describeLimits(networks: Networks) {
+/** Returns a limits file that lets every asset of a local chain pass. A changed destination applies at once, as for the local account. */
+export function describeLimits(networks: Pick<Networks, "chains">) {
   const assets = networks.chains.flatMap((chain) =>
     chain.assets.map(({ asset, decimals }) => {
       const most = String(UNITS * 10n ** BigInt(decimals));
       return [asset, { perPayout: most, perMerchantDay: most, newMerchantPerDay: most, perHour: most }] as const;
     }),
   );
-  return { paused: false, assets: Object.fromEntries(assets) };
+  return { paused: false, destinationWaitingHours: 0, assets: Object.fromEntries(assets) };
 }

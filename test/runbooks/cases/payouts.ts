@@ -21,7 +21,8 @@ import type { TestBed } from "../test-bed.ts";
 async function requestOtherDestination(bed: TestBed): Promise<Injected> {
   const { chain } = bed.stack;
   const { merchantId } = bed.stack.file().live;
-  const restore = await changeWaitingHours(bed, 72);
+  const restoreAccount = await changeWaitingHours(bed, 72);
+  const restoreSigner = await changeLimits(bed, { destinationWaitingHours: 72 });
   const destinations = `settlement_destination where merchant_id = '${merchantId}' and asset = '${chain.asset}'`;
   const { id } = await waitForRow(bed, `select id from ${destinations}`);
   await ask(shopOf(bed), "PUT", `/v1/merchants/${merchantId}/settlements/crypto/${id}`, {
@@ -32,7 +33,7 @@ async function requestOtherDestination(bed: TestBed): Promise<Injected> {
       const change = await waitForRow(bed, "select id from destination_change where state = 'requested'");
       return { "<change>": String(change["id"]) };
     },
-    cleanUp: restore,
+    cleanUp: () => Promise.all([restoreAccount(), restoreSigner()]),
   };
 }
 
