@@ -409,7 +409,7 @@ export type StatementLine = {
    * @example 12500000
    */
   readonly balance: string;
-  /** The receiver of a settlement or refund. */
+  /** The receiver of a settlement or refund, CAIP-10 in its chain's own spelling. */
   readonly to: string | null;
   /** Null while a settlement or refund is in transit. */
   readonly txHash: string | null;

@@ -4,3 +4,9 @@ import { getAddress, isAddress } from "viem";
 export function spellAddress(address: string): string {
   return isAddress(address) ? getAddress(address) : address;
 }
+
+/** Returns an account (CAIP-10) with its address in one spelling. */
+export function spellAccount(account: string): string {
+  const start = account.lastIndexOf(":") + 1;
+  return `${account.slice(0, start)}${spellAddress(account.slice(start))}`;
+}

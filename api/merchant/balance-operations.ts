@@ -71,7 +71,10 @@ const line = z
       }),
     change: minor.nullable().meta({ description: "The change of the balance; negative for settlements and refunds." }),
     balance: minor,
-    to: z.string().nullable().meta({ description: "The receiver of a settlement or refund." }),
+    to: z
+      .string()
+      .nullable()
+      .meta({ description: "The receiver of a settlement or refund, CAIP-10 in its chain's own spelling." }),
     txHash: z.string().nullable().meta({ description: "Null while a settlement or refund is in transit." }),
   })
   .meta({ id: "StatementLine", description: "A change of a merchant's balance in an asset, or the balance itself." });

@@ -23,7 +23,7 @@ export type StatementRow = {
   paid_fee: bigint | null;
   /** Negative for settlements and refunds. */
   change: bigint;
-  /** The receiver: a CAIP-10 account for a settlement, an address for a refund. */
+  /** The receiver of a settlement or refund (CAIP-10), in the spelling of its row. */
   to: string | null;
   /** Null while a payout or refund is in transit. */
   tx_hash: string | null;
@@ -67,7 +67,7 @@ export function selectStatementRows({
       case when p.owed_asset is not null then p.paid_asset end as paid_asset,
       case when p.owed_asset is not null then p.paid_amount end as paid_amount,
       case when p.owed_asset is not null then p.fee end as paid_fee,
-      coalesce(s.destination, r.receiver) as "to",
+      coalesce(s.destination, split_part(r.asset, '/', 1) || ':' || r.receiver) as "to",
       case when s.id is not null or r.id is not null then coalesce(s.tx_hash, paid.tx_hash) else g.tx_hash end as tx_hash
     from (
       select e.id, e.group_id, e.amount from ledger_entry e

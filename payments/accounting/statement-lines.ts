@@ -8,6 +8,7 @@ import {
   type StatementRow,
 } from "../../db/queries/statement-lines.ts";
 import type { Db } from "../../db/tables.ts";
+import { spellAccount } from "../spell-address.ts";
 import { accounts } from "./ledger-accounts.ts";
 
 /** What a buyer paid, and the operator's part of it, in minor units of `asset`. */
@@ -37,7 +38,7 @@ export type StatementLine = {
   /** The change of the balance. Negative for settlements and refunds. */
   change: bigint | null;
   balance: bigint;
-  /** The receiver: a CAIP-10 account for a settlement, an address for a refund. */
+  /** The receiver of a settlement or refund (CAIP-10), in its chain's own spelling. */
   to: string | null;
   /** The transaction that proves it; null while a payout or refund is in transit. */
   txHash: string | null;
@@ -145,7 +146,7 @@ const noChange = {
 
 function toChange(row: StatementRow): Omit<StatementLine, "merchantId" | "asset" | "balance"> {
   const { payment_id: paymentId, refund_id: refundId, reference_id: referenceId, tx_hash: txHash, ...others } = row;
-  const { paid_asset: asset, paid_amount: amount, paid_fee: fee, entry: _, ...rest } = others;
+  const { paid_asset: asset, paid_amount: amount, paid_fee: fee, to, entry: _, ...rest } = others;
   const paid = asset === null || amount === null || fee === null ? null : { asset, amount, fee };
-  return { paymentId, refundId, referenceId, txHash, paid, ...rest };
+  return { paymentId, refundId, referenceId, txHash, paid, to: to && spellAccount(to), ...rest };
 }

@@ -131,6 +131,11 @@ export const ingressMutations: readonly MutationGroup[] = [
         find: "start ? start.balance : -opening.before",
         replace: "-opening.before",
       },
+      {
+        name: "a statement has the receiver of a refund in lower case",
+        find: "to: to && spellAccount(to)",
+        replace: "to",
+      },
     ],
   },
   {

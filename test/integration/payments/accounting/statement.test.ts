@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { getAddress } from "viem";
 import { expect, test } from "vitest";
 import { openDb } from "../../../../db/open.ts";
 import { selectMerchantBalances, selectStatementRows } from "../../../../db/queries/statement-lines.ts";
@@ -50,7 +51,8 @@ test("a statement lists every payment, fee, payout and refund, and its balances 
     fixedMicros: 0n,
   });
   const one = await fixture.pay(await fundBuyer(chain), 1_000n);
-  const two = await fixture.pay(await fundBuyer(chain), 500n);
+  const buyer = await fundBuyer(chain);
+  const two = await fixture.pay(buyer, 500n);
   const settlement = await fixture.settlementOf(one);
   await on(1, async () => {
     await fixture.settle(settlement.id);
@@ -81,12 +83,15 @@ test("a statement lists every payment, fee, payout and refund, and its balances 
     .executeTakeFirstOrThrow();
   expect(await read(1)).toMatchObject([
     { kind: "opening", balance: 14_850_000n },
-    { kind: "settlement", change: -9_900_000n, to: `${chain.id}:${fixture.destination}`, txHash: tx_hash },
+    { kind: "settlement", change: -9_900_000n, to: `${chain.id}:${getAddress(fixture.destination)}`, txHash: tx_hash },
     { kind: "closing", balance: 4_950_000n },
   ]);
   expect(await read(2)).toMatchObject([
     { kind: "opening", balance: 4_950_000n },
-    { kind: "refund", paymentId: two, refundId, change: -1_000_000n, txHash: null },
+    {
+      ...{ kind: "refund", paymentId: two, refundId, change: -1_000_000n, txHash: null },
+      to: `${chain.id}:${buyer.address}`,
+    },
     { kind: "closing", balance: 3_950_000n },
   ]);
   expect((await read(0, 2)).map(({ kind }) => kind)).toEqual([
