@@ -4,7 +4,7 @@ import type { KeyClaim } from "../../payments/idempotency-keys.ts";
 import type { Requester } from "../../payments/requester.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import type { Access, ActingCaller, Authenticated, Merchant, Permission } from "../http/auth.ts";
-import { parseInput } from "../http/parse-input.ts";
+import { listUnknownMembers, parseInput } from "../http/parse-input.ts";
 import type { Hold } from "../polling/long-polls.ts";
 
 /** Which merchant a call has: only merchant operations take `Merchant-Id`. */
@@ -18,6 +18,8 @@ type Call<A extends Access, P, Q, B> = {
   params: P;
   query: Q;
   body: B;
+  /** Names of members of the body that the operation ignores. */
+  unknownMembers: readonly string[];
   hold: Hold;
 };
 
@@ -176,7 +178,8 @@ export function defineOperation<
       const sent = parse(body, raw.body, "body");
       if (!sent.ok) return sent;
       const merchant = merchantOf[access](raw.merchant);
-      const call = { ...raw, merchant, params: path.value, query: search.value, body: sent.value };
+      const unknownMembers = listUnknownMembers(body, raw.body);
+      const call = { ...raw, merchant, params: path.value, query: search.value, body: sent.value, unknownMembers };
       return done({
         caller: raw.caller,
         merchantId: merchant?.merchantId ?? merchantPath.safeParse(raw.params).data?.merchantId,

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 import { done, type Result, refuse, type UntimedCode } from "../../payments/error-codes.ts";
 
 /** Shortens zod's default message, which is used where a schema has none of its own. */
@@ -16,6 +16,16 @@ function listErrors(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: st
   const { path } = issue;
   if (issue.code !== "unrecognized_keys") return [{ path, message: shortenMessage(issue.message) }];
   return issue.keys.map((key) => ({ path: [...path, key], message: "is not known" }));
+}
+
+/**
+ * Returns the names of members that an object has beside those of its schema, as many and as long as in a message. A tolerant
+ * schema ignores them.
+ */
+export function listUnknownMembers(schema: z.ZodType | undefined, input: unknown): string[] {
+  if (!(schema instanceof z.ZodObject) || typeof input !== "object" || input === null) return [];
+  const names = Object.keys(input).filter((name) => !Object.hasOwn(schema.shape, name));
+  return names.slice(0, MAX_ERRORS).map((name) => name.slice(0, MAX_PATH));
 }
 
 /**

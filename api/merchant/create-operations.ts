@@ -20,7 +20,8 @@ const checkout = z.object({ successUrl: webUrl, errorUrl: webUrl });
 /** Stands for a checkout that is missing a URL or has an invalid one. */
 const UNUSABLE_CHECKOUT: z.output<typeof checkout> = { successUrl: "", errorUrl: "" };
 
-// Unknown members are ignored: terminals and shops use published clients, which may send more than this service knows.
+// Unknown members are ignored, with a warning: terminals and shops use published clients, which may send more than this
+// service knows.
 const body = z.object({
   referenceId: optional(referenceId),
   description: optional(description),
@@ -47,14 +48,19 @@ function readTerms(deps: Pick<ApiDeps, "validateUrl">, { checkout: given, ...res
   return { ...rest, checkout: given && isUsable(deps, given) ? given : undefined };
 }
 
-/** Returns what the created payment does not have although the body asks for it. */
-function listWarnings(deps: Pick<ApiDeps, "validateUrl">, body: Body, made: PaymentView) {
+/** Returns what the created payment does not have although the request asks for it. */
+function listWarnings(
+  deps: Pick<ApiDeps, "validateUrl">,
+  { body, unknownMembers }: { body: Body; unknownMembers: readonly string[] },
+  made: PaymentView,
+) {
   const isDropped = body.checkout !== undefined && !isUsable(deps, body.checkout);
   const isShortened = body.expiresAt !== undefined && made.expiresAt < body.expiresAt;
   const dropped = "is ignored: expected successUrl and errorUrl, both https; buyers are not redirected";
   return [
     ...(isDropped ? [{ field: "checkout", message: dropped }] : []),
     ...(isShortened ? [{ field: "expiresAt", message: "is shortened: a payment expires after 24 hours at most" }] : []),
+    ...unknownMembers.map((field) => ({ field, message: "is ignored: is not known" })),
   ];
 }
 
@@ -76,10 +82,10 @@ const define = (path: Operation["path"], name: string) =>
     prepare: (deps, { caller, merchant, body }) =>
       checkPayment(deps, { caller, merchantId: merchant.merchantId, ...readTerms(deps, body) }),
     claimsKey: true,
-    async handle(deps, { caller, merchant, body, prepared, claim }) {
+    async handle(deps, { caller, merchant, body, unknownMembers, prepared, claim }) {
       const toBody = (payment: PaymentView) => ({
         ...toCreatedResponse(payment, deps.publicUrl),
-        warnings: listWarnings(deps, body, payment),
+        warnings: listWarnings(deps, { body, unknownMembers }, payment),
       });
       const toText = (payment: PaymentView) => JSON.stringify(toBody(payment));
       const args = { caller, merchantId: merchant.merchantId, ...readTerms(deps, body) };

@@ -80,7 +80,7 @@ async function* toCsv(first: IteratorResult<string>, readPart: ReadPart): AsyncG
 async function* toParts(lines: AsyncIterable<StatementLineView>): AsyncGenerator<string> {
   let part = [csvHeader];
   for await (const line of lines) {
-    part.push(toCsvLine(line, { decimals: line.decimals, paidDecimals: line.paid?.decimals ?? null }));
+    part.push(toCsvLine(line, { asset: line, paid: line.paid }));
     if (part.length < PART) continue;
     yield `${part.join("\r\n")}\r\n`;
     part = [];

@@ -31,12 +31,12 @@ export function addStatementCommand(merchants: Command, addAction: AddAction): v
       for await (const { line } of readStatementLines(context, { merchant: merchantId, from, until })) value.push(line);
       if (format !== "csv") return { value };
       const listed = (context.shownNetworks()?.chains ?? []).flatMap((chain) => [...chain.assets]);
-      // An asset that has left the networks file keeps the decimals that workers have reported.
-      const assets = [...(await listAssetUnits(context.db)), ...listed];
-      const decimals = new Map<string, number>(assets.map((one) => [one.asset, one.decimals]));
-      const decimalsOf = (asset = "") => decimals.get(asset) ?? null;
+      // An asset that has left the networks file keeps the unit that workers have reported.
+      const units = [...(await listAssetUnits(context.db)), ...listed];
+      const shown = new Map(units.map(({ asset, symbol, decimals }) => [asset, { symbol, decimals }]));
+      const find = (asset: string) => shown.get(asset) ?? { symbol: null, decimals: null };
       const toLine = (line: StatementLine) =>
-        toCsvLine(line, { decimals: decimalsOf(line.asset), paidDecimals: decimalsOf(line.paid?.asset) });
+        toCsvLine(line, { asset: find(line.asset), paid: line.paid && find(line.paid.asset) });
       return { value, lines: [csvHeader, ...value.map(toLine)] };
     },
   );

@@ -21,18 +21,25 @@ const columns = [
   "paidAmount",
   "paidFee",
   "refundId",
+  "symbol",
+  "paidSymbol",
 ] as const;
 
 /** The first line of a statement as CSV (RFC 4180). */
 export const csvHeader = columns.join(",");
 
+/** How an asset is shown; null where it is not known. */
+type Shown = { symbol: string | null; decimals: number | null };
+
 /**
  * Returns a line of a statement as CSV. Amounts are minor units of `asset` or `paidAsset`; `decimals` and `paidDecimals` say how many
  * of their digits are decimals.
+ * @param of how the asset is shown, and that of `paid`
  */
-export function toCsvLine(line: StatementLine, of: { decimals: number | null; paidDecimals: number | null }): string {
+export function toCsvLine(line: StatementLine, { asset: shown, paid }: { asset: Shown; paid: Shown | null }): string {
   const { asset: paidAsset = null, amount: paidAmount = null, fee: paidFee = null } = line.paid ?? {};
-  const cells = { ...line, ...of, paidAsset, paidAmount, paidFee };
+  const { symbol: paidSymbol, decimals: paidDecimals } = paid ?? { symbol: null, decimals: null };
+  const cells = { ...line, ...shown, paidAsset, paidSymbol, paidDecimals, paidAmount, paidFee };
   return columns.map((name) => toCell(cells[name])).join(",");
 }
 

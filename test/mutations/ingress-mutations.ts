@@ -253,6 +253,17 @@ export const ingressMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "api/merchant/create-operations.ts",
+    tests: ["test/integration/api/http/bad-input.test.ts"],
+    mutations: [
+      {
+        name: "a creation with a misspelt member does not warn",
+        find: "...unknownMembers.map(",
+        replace: "...unknownMembers.slice(0, 0).map(",
+      },
+    ],
+  },
+  {
     file: "api/server.ts",
     tests: ["test/integration/api/http/silent-clients.test.ts"],
     mutations: [

@@ -115,6 +115,19 @@ describe("creating a payment", () => {
     expect((await create(23)).body["warnings"]).toEqual([]);
   });
 
+  test("a creation with misspelt members warns of each by its name, without its value, and up to five", async () => {
+    const warningsOf = async (more: object, path = "/v1/payments") =>
+      (await api.post(path, shop.headers, { ...good, ...more })).body["warnings"];
+    const ignored = (field: string) => ({ field, message: "is ignored: is not known" });
+    const misspelt = { reference_id: "order-1", meta: { secret: "x" } };
+    for (const path of ["/v1/payments", "/v1/merchant/payment"])
+      expect(await warningsOf(misspelt, path)).toEqual([ignored("reference_id"), ignored("meta")]);
+    const many = ["toString", "a".repeat(300), "c", "d", "e", "f"];
+    expect(await warningsOf(Object.fromEntries(many.map((name) => [name, 1])))).toEqual(
+      ["toString", "a".repeat(200), "c", "d", "e"].map(ignored),
+    );
+  });
+
   test("a payment returns buyers to a shop without TLS only on the same machine, and only where the operator allows private addresses", async () => {
     const local = await startApi({ databaseUrl: api.databaseUrl, allowsPrivateHooks: true });
     const checkout = { successUrl: "http://localhost:3000/ok", errorUrl: "http://127.0.0.1:3000/no" };

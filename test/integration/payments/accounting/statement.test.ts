@@ -223,11 +223,15 @@ test("a CSV statement has a line for each change and no cell that a spreadsheet 
     txHash: "0x1",
   };
   const head = `mrch_1,a,6,1970-01-01T00:00:00.000Z,payment,pay_1,"'=1+1,""x""",'@SUM(A1),"{""order"":""7""}"`;
-  expect(toCsvLine(line, { decimals: 6, paidDecimals: null })).toBe(`${head},5,1,-4,-4,,0x1,,,,,`);
+  const usdc = { symbol: "USDC", decimals: 6 };
+  expect(toCsvLine(line, { asset: usdc, paid: null })).toBe(`${head},5,1,-4,-4,,0x1,,,,,,USDC,`);
   const converted = { ...line, gross: null, fee: null, paid: { asset: "b", amount: 700n, fee: 3n } };
-  expect(toCsvLine(converted, { decimals: 6, paidDecimals: 8 })).toBe(`${head},,,-4,-4,,0x1,b,8,700,3,`);
+  const of = { asset: usdc, paid: { symbol: "EURX", decimals: 8 } };
+  expect(toCsvLine(converted, of)).toBe(`${head},,,-4,-4,,0x1,b,8,700,3,,USDC,EURX`);
   const refunded = { ...line, refundId: "rfnd_1" };
-  expect(toCsvLine(refunded, { decimals: 6, paidDecimals: null })).toBe(`${head},5,1,-4,-4,,0x1,,,,,rfnd_1`);
+  expect(toCsvLine(refunded, { asset: { symbol: null, decimals: null }, paid: null })).toBe(
+    `${head.replace(",6,", ",,")},5,1,-4,-4,,0x1,,,,,rfnd_1,,`,
+  );
 });
 
 test("the statement command prints CSV and JSON", async () => {
