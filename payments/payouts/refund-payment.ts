@@ -42,7 +42,7 @@ export async function refundPayment(
     if (amount <= 0n || amount > left)
       return refuse(
         "params_validation",
-        `amount.value: is zero, or exceeds what is left of the payment (${left} left)`,
+        `amount.value: is zero, or exceeds what is left of the payment (${left} of caip19/${payment.paid_asset} left)`,
       );
     const wrong = validatePart(deps, { asset: payment.paid_asset ?? "", amount, left, refunds: before });
     if (wrong) return refuse("params_validation", wrong);
