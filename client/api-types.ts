@@ -61,6 +61,7 @@ export type ErrorCode =
   | "invalid_params"
   | "params_validation"
   | "payment_not_found"
+  | "refund_not_found"
   | "idempotency_conflict"
   | "internal_error"
   | "invalid_api_key"
@@ -1158,7 +1159,7 @@ export type ListPaymentsQuery = {
   readonly sortDir?: "asc" | "desc";
   /** Only payments in assets with this symbol. */
   readonly token_symbol?: readonly string[];
-  /** Only payments on these chains (CAIP-2), separated by commas. */
+  /** Only payments on these chains (CAIP-2), separated by commas or in repeated parameters. */
   readonly network?: readonly string[];
   /** Only payments whose referenceId contains this text, whatever its case. */
   readonly referenceId?: string;
@@ -1221,7 +1222,7 @@ export type ListMerchantPaymentsQuery = {
   readonly sortDir?: "asc" | "desc";
   /** Only payments in assets with this symbol. */
   readonly token_symbol?: readonly string[];
-  /** Only payments on these chains (CAIP-2), separated by commas. */
+  /** Only payments on these chains (CAIP-2), separated by commas or in repeated parameters. */
   readonly network?: readonly string[];
   /** Only payments whose referenceId contains this text, whatever its case. */
   readonly referenceId?: string;

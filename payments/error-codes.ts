@@ -7,7 +7,7 @@ export const reservedCodes = [
 ] as const;
 
 /**
- * Every error code that a response may carry (specification, part 7, and `settlement_asset_conflict`; those of app ids,
+ * Every error code that a response may carry (specification, part 7, and `settlement_asset_conflict`; those of refunds, app ids,
  * webhooks and `chain_unavailable` are additions), and the reserved ones. api/http/http-errors.ts maps each code to an HTTP status.
  */
 export const errorCodes = [
@@ -15,6 +15,7 @@ export const errorCodes = [
   "invalid_params",
   "params_validation",
   "payment_not_found",
+  "refund_not_found",
   "idempotency_conflict",
   "internal_error",
   "invalid_api_key",

@@ -6,6 +6,7 @@ const messages: Record<ErrorCode, string> = {
   invalid_params: "accounts: expected at least one account",
   params_validation: "amount.value: expected 1 to 78 digits, without a leading zero and not zero",
   payment_not_found: "no such payment",
+  refund_not_found: "no such refund",
   idempotency_conflict: "Idempotency-Key: was used for another request",
   chain_unavailable: "the chain cannot be read at the moment; retry in 5 s",
   internal_error: "an internal error occurred; retry later",

@@ -118,6 +118,7 @@ export const invalidInputCode = {
 /** Messages for paths of objects that do not exist, by error code. */
 const notFound: Partial<Record<ErrorCode, string>> = {
   payment_not_found: "no such payment",
+  refund_not_found: "no such refund",
   merchant_not_found: "no such merchant",
   api_key_not_found: "no such key",
   app_id_not_found: "no such app id",

@@ -27,6 +27,7 @@ export const statusOf = {
   forbidden: 403,
   sanctioned_user: 403,
   payment_not_found: 404,
+  refund_not_found: 404,
   merchant_not_found: 404,
   api_key_not_found: 404,
   app_id_not_found: 404,

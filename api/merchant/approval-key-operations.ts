@@ -67,6 +67,8 @@ const revoke = defineOperation({
   summary: "Revokes an approval key for good. Changes then wait for their whole period. Repeatable.",
   scope: "settlements:approve",
   params: z.object({ merchantId, publicKey }),
+  paramsCode: "api_key_not_found",
+  paramsMessage: "the merchant has no such approval key",
   body: noBody,
   response: approvalKeyResponse,
   refusals: ["merchant_not_found", "api_key_not_found"],

@@ -4,7 +4,7 @@ import { toMoney } from "../../payments/lifecycle/read-payment.ts";
 import { findRefundView, listRefundViews } from "../../payments/payouts/find-refunds.ts";
 import { MAX_PARTS } from "../../payments/payouts/refund-parts.ts";
 import { refundPayment } from "../../payments/payouts/refund-payment.ts";
-import type { RefundView } from "../../payments/payouts/refund-views.ts";
+import { type RefundView, refundStatuses } from "../../payments/payouts/refund-views.ts";
 import { withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { defineOperation } from "../contract/operation.ts";
@@ -81,9 +81,9 @@ const get = defineOperation({
   scope: "payments:read",
   success: 200,
   params,
-  paramsMessage: "no such refund",
+  paramsCode: "refund_not_found",
   response: refundResponse,
-  refusals: ["payment_not_found"],
+  refusals: ["refund_not_found"],
   async handle(deps, call) {
     const found = await findRefundView(deps, { ...call.params, owner: toOwner(call) });
     return found.ok ? done(await toRefund(deps, found.value)) : found;
@@ -103,7 +103,7 @@ const list = defineOperation({
   query: listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
     paymentId: paymentId.optional(),
     merchantId: repeated(merchantId, "expected merchant ids").optional(),
-    status: repeated(refundStatus, "expected refund statuses").optional(),
+    status: repeated(refundStatus, `expected refund statuses (${refundStatuses.join(", ")})`).optional(),
     startTs: instant.optional(),
     endTs: instant.optional(),
   }),
@@ -132,10 +132,10 @@ const withdraw = defineOperation({
   scope: "refunds",
   success: 200,
   params,
-  paramsMessage: "no such refund",
+  paramsCode: "refund_not_found",
   body: noBody,
   response: refundResponse,
-  refusals: ["payment_not_found", "invalid_state"],
+  refusals: ["refund_not_found", "invalid_state"],
   async handle(deps, call) {
     const { actor } = call.caller;
     const withdrawn = await withdrawRefund(deps, { ...call.params, actor, owner: toOwner(call) });

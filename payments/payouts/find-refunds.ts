@@ -10,7 +10,7 @@ import { type Page, readCursor, toPage } from "../pagination.ts";
 import { type RefundStatus, type RefundView, toRefundStates, toRefundView } from "./refund-views.ts";
 
 /**
- * Returns a refund. Refuses with `payment_not_found`, also for a refund that the caller does not reach.
+ * Returns a refund. Refuses with `refund_not_found`, also for a refund that the caller does not reach.
  * @param args.owner limits the call to refunds that a merchant's key reaches; unset for operators
  */
 export async function findRefundView(
@@ -18,7 +18,7 @@ export async function findRefundView(
   args: { refundId: string; owner?: RefundOwner },
 ): Promise<Result<RefundView>> {
   const row = await findReportedRefund(db, args);
-  return row ? done(toRefundView(row)) : refuse("payment_not_found", "no such refund");
+  return row ? done(toRefundView(row)) : refuse("refund_not_found", "no such refund");
 }
 
 /**

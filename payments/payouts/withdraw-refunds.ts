@@ -27,7 +27,7 @@ import { findSentReason } from "./sent-before-restore.ts";
  * further refund, which has another number and thus another nonce, would send the money twice. So the call refuses
  * until the chain has been reread, and when the chain shows the refund.
  *
- * Refuses with `payment_not_found` when there is no such refund, and with `invalid_state` once the refund has begun.
+ * Refuses with `refund_not_found` when there is no such refund, and with `invalid_state` once the refund has begun.
  * @param args.owner limits the call to refunds that a merchant's key reaches, which returns are not; unset for operators
  */
 export async function withdrawRefund(
@@ -36,7 +36,7 @@ export async function withdrawRefund(
 ): Promise<Result<RefundView>> {
   return inTransaction(deps.db, async (db) => {
     const refund = await findReportedRefund(db, args, { lock: true });
-    if (!refund) return refuse("payment_not_found", "no such refund");
+    if (!refund) return refuse("refund_not_found", "no such refund");
     if (refund.state === "withdrawn") return done(toRefundView(refund));
     if (refund.state !== "due" && refund.state !== "held")
       return refuse("invalid_state", `the refund is ${toRefundStatus(refund.state)}`);

@@ -271,8 +271,10 @@ describe("the gateway", () => {
 
 test.each([
   ["GET", "/v1/refunds/x", "no such refund"],
+  ["POST", "/v1/refunds/x/withdraw", "no such refund"],
   ["PUT", "/v1/merchants/mrch_x/settlements/crypto/crypto_x", "no such settlement"],
   ["POST", "/v1/merchants/mrch_x/settlements/changes/undefined/reject", "no such change of a settlement"],
+  ["POST", "/v1/merchants/mrch_x/approval-keys/9F0C/revoke", "the merchant has no such approval key"],
   ["GET", "/v1/payments/x", "no such payment"],
 ] as const)("%s %s names the object that does not exist", async (method, path, message) => {
   expect(await expectRefused(() => api.ask(method, path, { headers: shop.headers }))).toMatchObject({

@@ -155,7 +155,7 @@ describe("refund withdrawals", () => {
       code: "invalid_state",
       message: "the refund is processing",
     });
-    expect(await withdraw(fixture, "rfnd_0")).toMatchObject({ code: "payment_not_found" });
+    expect(await withdraw(fixture, "rfnd_0")).toMatchObject({ code: "refund_not_found" });
   });
 
   test("a refund cannot be withdrawn while a restored database reads the chain again, nor when the chain shows that it was sent", async () => {
