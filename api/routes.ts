@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Refusal } from "../payments/error-codes.ts";
 import { isInOtherMode } from "../payments/lifecycle/read-payment.ts";
+import { isMerchantInOtherMode } from "../payments/merchants/merchants.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import type { Operation } from "./contract/operation.ts";
 import { paymentId } from "./contract/request-schemas.ts";
@@ -133,26 +134,41 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
   });
 }
 
+/** The member of a path that names a merchant. */
+const namedMerchant = z.object({ merchantId: z.string() });
 /** The members of a request that may name a payment. */
 const namedPayment = z.union([z.object({ id: paymentId }), z.object({ paymentId })]);
 
+type MissingCall = { authenticated: Authenticated; params: unknown; body: unknown };
+
 /**
- * Adds to a merchant's `payment_not_found` that the payment exists in the other mode, when their account owns it there.
+ * Adds to `payment_not_found` and `merchant_not_found` that the payment or merchant exists in the other mode, when the caller's
+ * account owns it there.
  */
-async function explainMissing(
-  deps: ApiDeps,
-  call: { authenticated: Authenticated; params: unknown; body: unknown },
-  refusal: Refusal,
-): Promise<Refusal> {
-  const { caller, merchant } = call.authenticated;
-  if (refusal.code !== "payment_not_found" || !merchant) return refusal;
-  const named = namedPayment.safeParse(call.params).data ?? namedPayment.safeParse(call.body).data;
-  if (!named) return refusal;
-  const id = "id" in named ? named.id : named.paymentId;
-  if (!(await isInOtherMode(deps, { paymentId: id, caller }))) return refusal;
-  const other = caller.mode === "test" ? "live" : "test";
-  const message = `${refusal.message} in ${caller.mode} mode; it is a ${other} payment, and test and live data are separate`;
+async function explainMissing(deps: ApiDeps, call: MissingCall, refusal: Refusal): Promise<Refusal> {
+  const what = await findInOtherMode(deps, call, refusal);
+  if (!what) return refusal;
+  const { mode } = call.authenticated.caller;
+  const other = mode === "test" ? "live" : "test";
+  const message = `${refusal.message} in ${mode} mode; it is a ${other} ${what}, and test and live data are separate`;
   return { ...refusal, message };
+}
+
+/** Returns what a refused call names that only the other mode of the caller's account has. */
+async function findInOtherMode(
+  deps: ApiDeps,
+  { authenticated: { caller, merchant }, params, body }: MissingCall,
+  { code }: Refusal,
+): Promise<"payment" | "merchant" | undefined> {
+  if (code === "merchant_not_found") {
+    const merchantId = merchant?.merchantId ?? namedMerchant.safeParse(params).data?.merchantId;
+    return merchantId && (await isMerchantInOtherMode(deps, { merchantId, caller })) ? "merchant" : undefined;
+  }
+  if (code !== "payment_not_found" || !merchant) return undefined;
+  const named = namedPayment.safeParse(params).data ?? namedPayment.safeParse(body).data;
+  if (!named) return undefined;
+  const id = "id" in named ? named.id : named.paymentId;
+  return (await isInOtherMode(deps, { paymentId: id, caller })) ? "payment" : undefined;
 }
 
 /** Applies the limit of the payment to a gateway operation, as on its page. A malformed id has no counter. */

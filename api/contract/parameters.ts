@@ -33,7 +33,7 @@ const descriptions: Record<string, string> = {
   sortBy: "What the list is sorted by. amount compares minor units and ignores the unit.",
   sortDir: "The direction of the order.",
   token_symbol: "Only payments in assets with this symbol.",
-  network: "Only payments on these chains (CAIP-2), separated by commas.",
+  network: "Only payments on these chains (CAIP-2), separated by commas or in repeated parameters.",
   referenceId: "Only payments whose referenceId contains this text, whatever its case.",
   maxPollMs:
     "How long the response may be held until the status changes, milliseconds. The service holds it 25 s at most.",

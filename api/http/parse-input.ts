@@ -3,7 +3,8 @@ import { done, type Result, refuse, type UntimedCode } from "../../payments/erro
 
 /** Shortens zod's default message, which is used where a schema has none of its own. */
 function shortenMessage(message: string): string {
-  const short = message.replace(/^Invalid input: /, "");
+  // JSON calls it an object.
+  const short = message.replace(/^Invalid input: /, "").replace(/^expected record/, "expected object");
   return short.replace(/^expected (.+), received undefined$/, "is missing, expected $1");
 }
 

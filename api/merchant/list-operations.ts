@@ -17,12 +17,12 @@ const chain = z.string().regex(chainIdPattern, "expected CAIP-2 chains such as e
 const query = listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
   startTs: instant.optional(),
   endTs: instant.optional(),
-  status: repeated(paymentState, "expected payment states").optional(),
+  status: repeated(paymentState, `expected payment states (${paymentState.options.join(", ")})`).optional(),
   sortBy: z.enum(["date", "amount"], "expected date or amount").default("date"),
   sortDir: z.enum(["asc", "desc"], "expected asc or desc").default("desc"),
   token_symbol: repeated(text(32).min(1), "expected symbols of 1 to 32 characters").optional(),
-  network: text(1_024)
-    .transform((list) => list.split(","))
+  network: repeated(text(1_024), "expected CAIP-2 chains such as eip155:8453")
+    .transform((lists) => lists.flatMap((list) => list.split(",")))
     .pipe(z.array(chain))
     .meta({
       describedAs: { type: "array", items: { type: "string", pattern: chainIdPattern.source }, commaSeparated: true },

@@ -12,15 +12,15 @@ const eventExample = "evt_5f3b0c3be1e84b6d9a4ad6d1f1f6b7f0";
 export const endpointId = text(64).meta({ description: "The id of a webhook endpoint.", example: endpointExample });
 export const eventId = text(64).meta({ description: "The id of an event.", example: eventExample });
 
-export const eventType = z
-  .enum(memberNames(eventTypes) as [EventType, ...EventType[]], "expected types of events")
-  .meta({
-    id: "EventType",
-    description: Object.entries(eventTypes)
-      .map(([type, when]) => `- \`${type}\`: ${when}`)
-      .join("\n"),
-    example: "payment.succeeded",
-  });
+const typeNames = memberNames(eventTypes) as [EventType, ...EventType[]];
+
+export const eventType = z.enum(typeNames, `expected types of events: ${typeNames.join(", ")}`).meta({
+  id: "EventType",
+  description: Object.entries(eventTypes)
+    .map(([type, when]) => `- \`${type}\`: ${when}`)
+    .join("\n"),
+  example: "payment.succeeded",
+});
 
 export const payload = z.enum(["full", "thin"], "expected full or thin").meta({
   description: "full: the whole object at the time of the event. thin: only its id, the merchant and the mode.",

@@ -42,7 +42,7 @@ export function createTransport(settings: TransportSettings, credentials: Readon
   const { timeoutMs = 30_000, maxRetries = 3 } = settings;
   requireTimeout(timeoutMs);
   const base = parseBaseUrl(settings.baseUrl);
-  for (const [name, value] of Object.entries(credentials)) requireHeaderText(name, value);
+  for (const [name, value] of Object.entries(credentials)) requireHeaderText(toOptionName(name), value);
   // The platform's fetch is looked up per request, because tools replace it; it also must not be called as a method.
   const fetch: typeof globalThis.fetch = settings.fetch ?? ((...request) => globalThis.fetch(...request));
   return async <T>(call: Call, options: CallOptions = {}): Promise<T> => {
@@ -86,6 +86,9 @@ function parseBaseUrl(baseUrl: string): string {
     throw new TypeError("baseUrl: expected an http or https URL without user, query and fragment");
   return url.href.replace(/\/+$/, "");
 }
+
+/** Returns the option of the client that a header comes from: `apiKey` for `api-key`. */
+const toOptionName = (header: string) => header.replace(/-(\w)/g, (_, first: string) => first.toUpperCase());
 
 /** Throws, without the value, for what cannot be a header: `fetch` would name the value, a secret, in its error. */
 export function requireHeaderText(name: string, value: string): void {

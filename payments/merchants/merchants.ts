@@ -4,6 +4,7 @@ import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entr
 import {
   countMerchants,
   findOwnedMerchant,
+  hasMerchant,
   hasNamesake,
   insertMerchant,
   listMerchantRows,
@@ -18,6 +19,7 @@ import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import { type Page, readCursor, toPage } from "../pagination.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import type { Caller } from "./callers.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
@@ -54,6 +56,16 @@ export async function findNamesakeRefusal(
   await lockAccount(db, args.accountId);
   if (!(await hasNamesake(db, args))) return undefined;
   return refuse("merchant_exists", "a merchant with this name and e-mail address exists");
+}
+
+/** Returns true for a merchant that the caller reaches with a key of the other mode only. */
+export async function isMerchantInOtherMode(
+  { db }: Pick<Deps, "db">,
+  { merchantId, caller }: { merchantId: string; caller: Pick<Caller, "accountId" | "mode" | "onlyMerchants"> },
+): Promise<boolean> {
+  const { accountId, onlyMerchants } = caller;
+  const mode = caller.mode === "test" ? "live" : "test";
+  return hasMerchant(db, { merchantId, accountId, mode, onlyMerchants });
 }
 
 const noSuchMerchant = () => refuse("merchant_not_found", "no such merchant");

@@ -27,15 +27,15 @@ export async function verifyDecision(
 ): Promise<Result<Statement>> {
   const { change, statement } = args;
   const invalid = findTextRefusal(args, now());
-  if (invalid) return refuse("params_validation", `text: ${invalid}`);
-  if (!isSignedBy(statement.signer, statement)) return refuse("params_validation", "signature: is not valid");
+  if (invalid) return refuse("params_validation", `statement.text: ${invalid}`);
+  if (!isSignedBy(statement.signer, statement)) return refuse("params_validation", "statement.signature: is not valid");
   const key = await findApprovalKeyRow(db, { merchantId: change.merchant_id, publicKey: statement.signer });
-  if (!key) return refuse("forbidden", "signer: is not an approval key of the merchant");
+  if (!key) return refuse("forbidden", "statement.signer: is not an approval key of the merchant");
   // A rejection leaves the money where it is. A thief who revokes a merchant's key must not silence it.
   if (args.decision === "approve") {
-    if (key.revoked_at) return refuse("forbidden", "signer: the approval key is revoked");
+    if (key.revoked_at) return refuse("forbidden", "statement.signer: the approval key is revoked");
     if (key.applies_at > now())
-      return refuse("forbidden", `signer: the approval key counts from ${key.applies_at.toISOString()}`);
+      return refuse("forbidden", `statement.signer: the approval key counts from ${key.applies_at.toISOString()}`);
   }
   const used = await findStatementSubject(db, statement);
   if (used !== undefined && used !== change.id)

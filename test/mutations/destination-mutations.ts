@@ -239,12 +239,12 @@ export const destinationMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "an API key alone approves: the signature is not verified",
-        find: 'if (!isSignedBy(statement.signer, statement)) return refuse("params_validation", "signature: is not valid");',
+        find: 'if (!isSignedBy(statement.signer, statement)) return refuse("params_validation", "statement.signature: is not valid");',
         replace: "",
       },
       {
         name: "any key pair approves",
-        find: 'if (!key) return refuse("forbidden", "signer: is not an approval key of the merchant");',
+        find: 'if (!key) return refuse("forbidden", "statement.signer: is not an approval key of the merchant");',
         replace: "if (!key) return done(statement);",
       },
       {
@@ -254,7 +254,7 @@ export const destinationMutations: readonly MutationGroup[] = [
       },
       {
         name: "a revoked approval key approves",
-        find: 'if (key.revoked_at) return refuse("forbidden", "signer: the approval key is revoked");',
+        find: 'if (key.revoked_at) return refuse("forbidden", "statement.signer: the approval key is revoked");',
         replace: "",
       },
       {

@@ -74,9 +74,10 @@ test("neither a client nor an error shows the key", async () => {
 test("a key that cannot be a header is refused without its text, as are other wrong settings", () => {
   const open = (settings: object) => () => new PaymentClient({ baseUrl, apiKey, ...settings });
   expect(open({ apiKey: "svc_test_5ecret\n" })).toThrow(
-    /^api-key: expected 1 to 512 printable ASCII characters without blanks$/,
+    /^apiKey: expected 1 to 512 printable ASCII characters without blanks$/,
   );
-  expect(open({ apiKey: undefined })).toThrow("api-key");
+  expect(open({ apiKey: undefined })).toThrow("apiKey: expected");
+  expect(() => new GatewayClient({ baseUrl, appId: "a b" })).toThrow("appId: expected");
   const urls = ["https://user:pw@pay.example.com", "https://:5ecret@pay.example.com", "https://pay.example.com/?"];
   for (const wrong of ["", "pay.example.com", "ftp://pay.example.com", ...urls, "https://pay.example.com/#", undefined])
     expect(open({ baseUrl: wrong })).toThrow(

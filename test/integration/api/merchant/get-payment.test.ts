@@ -72,3 +72,28 @@ test("the owner of both modes learns that the payment is in the other one, and a
   expect((await get(id, stranger.headers)).body["message"]).toBe("no such payment");
   expect((await get(`pay_${"0".repeat(32)}`, headers)).body["message"]).toBe("no such payment");
 });
+
+test("the owner of both modes learns that the merchant is of the other one, and a stranger does not", async () => {
+  const { accountId, merchantId } = merchant;
+  const live = await makeKey(api, {
+    accountId,
+    mode: "live",
+    scopes: ["payments:read", "payments:write", "merchants"],
+  });
+  const headers = { "api-key": live.key, "merchant-id": merchantId };
+  const amount = { unit: "iso4217/USD", value: "500" };
+  const message = expect.stringMatching(/no such merchant in live mode; it is a test merchant, and test and live data/);
+  const missing = { status: 404, body: { code: "merchant_not_found", message } };
+  expect(await api.post("/v1/payments", headers, { amount })).toMatchObject(missing);
+  expect(await api.get("/v1/merchants/payments", headers)).toMatchObject(missing);
+  expect(await api.get(`/v1/merchants/${merchantId}`, { "api-key": live.key })).toMatchObject(missing);
+  const stranger = await makeMerchant(api, { mode: "live" });
+  const theirs = { ...stranger.headers, "merchant-id": merchantId };
+  expect((await api.post("/v1/payments", theirs, { amount })).body["message"]).toBe("no such merchant");
+  const restricted = await makeKey(api, {
+    ...{ accountId: stranger.accountId, mode: "live", scopes: ["payments:write"] },
+    onlyMerchants: [stranger.merchantId],
+  });
+  const limited = { "api-key": restricted.key, "merchant-id": merchantId };
+  expect((await api.post("/v1/payments", limited, { amount })).body["message"]).toBe("no such merchant");
+});

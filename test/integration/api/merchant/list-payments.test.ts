@@ -67,6 +67,7 @@ test("payments can be filtered by status, time, reference, symbol and network", 
   expect(await found("token_symbol=USDC&token_symbol=EURC")).toEqual([paid]);
   expect(await found("token_symbol=EURC")).toEqual([]);
   expect(await found("network=eip155:31337,eip155:1")).toEqual([paid]);
+  expect(await found("network=eip155:1&network=eip155:31337")).toEqual([paid]);
   expect(await found("network=eip155:1")).toEqual([]);
 });
 
@@ -149,6 +150,7 @@ test.each([
   "referenceId=a%0Ac",
   "network=base",
   "network=",
+  "network=eip155:1&network=base",
   "token_symbol=",
   "limit=1&limit=2",
   "reference_id=order-1",

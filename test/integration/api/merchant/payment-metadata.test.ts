@@ -70,7 +70,7 @@ test.each([
     { metadata: { "a:b": "x" } },
     "metadata.a:b: expected keys of 1 to 40 characters, without control characters, colons and brackets",
   ],
-  [{ metadata: ["a"] }, "metadata: expected record, received array"],
+  [{ metadata: ["a"] }, "metadata: expected object, received array"],
   [{ description: "x".repeat(501) }, "description: expected at most 500 characters"],
 ])("a creation with %o is refused and names the field", async (more, message) => {
   const amount = { unit: "iso4217/USD", value: "500" };
