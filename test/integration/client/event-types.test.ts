@@ -97,6 +97,12 @@ test("the data of each type of event has the members of its type in the client, 
     const { data } = events.find((event) => event.type.startsWith(type)) ?? {};
     return Object.keys(data ?? {}).toSorted();
   };
+  // In test mode the same statuses follow each other as in live mode, although nothing is sent.
+  const ofRefunds = events.flatMap(({ type, data }) => (type.startsWith("refund.") ? [{ type, ...data }] : []));
+  expect(ofRefunds).toMatchObject([
+    { type: "refund.created", refund_state_version: 0, status: "pending", is_record_only: true, success: null },
+    { type: "refund.succeeded", refund_state_version: 2, status: "succeeded", success: { tx_id: expect.stringMatching(/^test:rfnd_/) } },
+  ]);
   for (const [type, members] of Object.entries({ payment, refund, destination: change, approval_key: approvalKey }))
     expect([type, membersOf(`${type}.`)]).toEqual([type, Object.keys(members).toSorted()]);
   expect(membersOf("webhook_endpoint.created")).toEqual(Object.keys(endpoint).toSorted());
