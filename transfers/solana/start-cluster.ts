@@ -33,6 +33,9 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
   await ensureCursor(deps.db, { chain: chain.chain, number, blockId: String(number), dueAt: deps.now(), assets });
 }
 
+/** A slot of a public cluster takes longer than this, milliseconds. */
+const SHORTEST_SLOT_MS = 300;
+
 /**
  * Returns where the reading of an account's history starts that has no cursor: at its end, and before the lost commits where a
  * restored database may have lost the cursor.
@@ -40,8 +43,17 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
 async function findHistoryStart(deps: TransferDeps, chain: SolanaChain, account: string): Promise<HistoryStart> {
   const since = await findLostSince(deps.db);
   if (!since) return { newest: await findNewestSignature(chain, account) };
-  const { slot: newest } = await readFinal(chain);
-  const upTo = await findHeight((slot) => readSlotTime(chain, slot), { newest, at: since });
+  const upTo = await findSlotAt(deps, chain, since);
   deps.log.warn({ chain: chain.chain, account, slot: upTo, since }, "a restored database has no cursor of the account");
   return { newest: await findNewestSignature(chain, account, upTo), upTo };
+}
+
+/** Returns a slot that the cluster had reached at a time, rather a too low one. */
+async function findSlotAt(deps: TransferDeps, chain: SolanaChain, at: Date): Promise<number> {
+  const { slot: newest } = await readFinal(chain);
+  const readTime = (slot: number) => readSlotTime(chain, slot);
+  const found = await findHeight(readTime, { newest, at });
+  if (found > 0 || (await readTime(0))) return found;
+  // No endpoint's history goes back so far. One that does, which an operator may add, need not go back to slot 0.
+  return Math.max(0, newest - Math.ceil((deps.now().getTime() - at.getTime()) / SHORTEST_SLOT_MS));
 }

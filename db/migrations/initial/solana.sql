@@ -1,9 +1,9 @@
 -- Solana: account histories that the watchers read, and accounts whose rent we pay.
 
 -- How far the history of an account has been listed and read. `signature` is the newest one of the last complete listing;
--- `shown_by` is the endpoint that alone has shown it, where several are configured. `listing` is a listing in progress. Only one endpoint has listed what came after `relist_slot`: it is listed again when
--- two of them answer, from the newest transaction backwards, at each endpoint next before the signature in `relist_before`. What
--- was final at `relist_at` came before that slot.
+-- `shown_by` is the endpoint that alone has shown it, where several are configured. `listing` is a listing in progress. Only one
+-- endpoint has listed what came after `relist_slot`: it is listed again when two of them answer, from the newest transaction
+-- backwards, at each endpoint next before the signature in `relist_before`. What was final at `relist_at` came before that slot.
 create table account_cursor (
   chain text not null,
   account text not null,
