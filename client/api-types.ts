@@ -210,8 +210,8 @@ export type Refund = {
   /** The referenceId of the payment. */
   readonly referenceId: string | null;
   readonly status: RefundStatus;
-  /** Why it waits (balance_short: what the merchant is owed does not cover it; inventory_short: the treasury has too little of the asset), is held (screening) or has failed (withdrawn: nothing was sent); null otherwise. */
-  readonly reason: ("balance_short" | "inventory_short" | "screening" | "withdrawn") | null;
+  /** Why it waits (balance_short: what the merchant is owed does not cover it; inventory_short: the treasury has too little of the asset), is held (screening; receiver_blocked: the token's issuer blocks the receiver) or has failed (withdrawn: nothing was sent); null otherwise. */
+  readonly reason: ("balance_short" | "inventory_short" | "screening" | "receiver_blocked" | "withdrawn") | null;
   /** In the asset that the payment was paid in. */
   readonly amount: Amount;
   /** CAIP-10 account that the money goes to: the payer's. Null in test mode. */
@@ -228,7 +228,7 @@ export type Refund = {
 };
 
 /**
- * pending: waits for the merchant's balance, for the treasury's inventory of the asset, or for its turn. held: screening rejects its receiver; it can only be withdrawn. processing: it is being sent. succeeded and failed are final.
+ * pending: waits for the merchant's balance, for the treasury's inventory of the asset, or for its turn. held: screening rejects its receiver, or the token's issuer blocks it; it can only be withdrawn. processing: it is being sent. succeeded and failed are final.
  */
 export type RefundStatus = "pending" | "held" | "processing" | "succeeded" | "failed";
 
@@ -715,7 +715,7 @@ export type RevokeAppIdResponse = {
  * - `payment.cancelled`: the payment was cancelled
  * - `payment.settled`: the payout of the payment has arrived
  * - `refund.created`: a refund was requested, or recorded where the service sends nothing
- * - `refund.held`: the refund's receiver was rejected by screening
+ * - `refund.held`: screening rejects the refund's receiver, or the token's issuer blocks it
  * - `refund.succeeded`: the money of the refund has arrived
  * - `refund.failed`: the refund was withdrawn, and nothing was sent
  * - `destination.change_requested`: a change of where a merchant is paid was requested

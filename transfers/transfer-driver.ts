@@ -65,6 +65,11 @@ export type TransferDriver = {
   checkSignature(signed: Signed): VerificationResult;
   /** Returns the accounts that fail screening. Throws ChainError when a provider is not available. */
   screen(deps: ScreeningDeps, accounts: readonly string[]): Promise<Set<string>>;
+  /**
+   * Returns true if the issuer of an asset blocks an account, so that it can receive nothing. False on Solana, where the simulation of a
+   * payout finds a frozen account. Throws ChainError when the chain cannot be read.
+   */
+  isBlockedByIssuer(asset: string, account: string): Promise<boolean>;
   /** Returns the payers that cannot pay now because their earlier payments have burned our gas. */
   listBarred(deps: Pick<TransferDeps, "db" | "now">): Promise<ReadonlySet<string>>;
   /** Sets the gauge of the lanes' gas balances. Returns those of the lanes that could be read. */

@@ -6,7 +6,7 @@ import { nextCursor } from "./merchant-response-schemas.ts";
 export const refundStatus = z.enum(refundStatuses, `expected ${refundStatuses.join(", ")}`).meta({
   id: "RefundStatus",
   description:
-    "pending: waits for the merchant's balance, for the treasury's inventory of the asset, or for its turn. held: screening rejects its receiver; it can only be withdrawn. processing: it is being sent. succeeded and failed are final.",
+    "pending: waits for the merchant's balance, for the treasury's inventory of the asset, or for its turn. held: screening rejects its receiver, or the token's issuer blocks it; it can only be withdrawn. processing: it is being sent. succeeded and failed are final.",
 });
 
 /** A refund, as its merchant reads it. An addition to the specification, which shows none. */
@@ -19,7 +19,7 @@ export const refundResponse = z
     status: refundStatus,
     reason: z.enum(refundReasons).nullable().meta({
       description:
-        "Why it waits (balance_short: what the merchant is owed does not cover it; inventory_short: the treasury has too little of the asset), is held (screening) or has failed (withdrawn: nothing was sent); null otherwise.",
+        "Why it waits (balance_short: what the merchant is owed does not cover it; inventory_short: the treasury has too little of the asset), is held (screening; receiver_blocked: the token's issuer blocks the receiver) or has failed (withdrawn: nothing was sent); null otherwise.",
     }),
     amount: amountResponse.meta({ description: "In the asset that the payment was paid in." }),
     receiver: z

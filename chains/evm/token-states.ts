@@ -1,7 +1,7 @@
 import { concat, encodeFunctionData, type Hex, hexToBigInt, parseAbi, slice, zeroHash } from "viem";
 import { keccak256 } from "../keccak256.ts";
 import { readCodeHashes } from "./account-code.ts";
-import { simulateCalls } from "./multicall.ts";
+import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open-evm-chain.ts";
 import { throwChainError } from "./rpc-errors.ts";
 
@@ -31,18 +31,31 @@ const issuerAbi = parseAbi([
 /** Reads a token's state at the newest block. A function that the token lacks reads as false. Throws ChainError. */
 export async function readTokenState(chain: EvmChain, { token }: EvmToken): Promise<TokenState> {
   const ask = (data: Hex) => ({ target: token, data });
-  const args = [chain.treasury] as const;
   const [code, outcomes] = await Promise.all([
     readCode(chain, token),
     simulateCalls(chain.rpc, chain, [
       ask(encodeFunctionData({ abi: issuerAbi, functionName: "paused" })),
-      ask(encodeFunctionData({ abi: issuerAbi, functionName: "isBlacklisted", args })),
-      ask(encodeFunctionData({ abi: issuerAbi, functionName: "isBlackListed", args })),
+      ...askBlocked(token, chain.treasury),
     ]),
   ]);
-  const [paused, ...blocked] = outcomes.map((one) => one.ok && one.data.length === 66 && hexToBigInt(one.data) === 1n);
+  const [paused, ...blocked] = outcomes.map(isTrue);
   return { code, paused: paused === true, blocksTreasury: blocked.includes(true) };
 }
+
+/** Returns true if a token's issuer blocks an account at the newest block. A token without a block list blocks none. Throws ChainError. */
+export async function isBlockedByIssuer(chain: EvmChain, { token }: EvmToken, account: Hex): Promise<boolean> {
+  const outcomes = await simulateCalls(chain.rpc, chain, askBlocked(token, account));
+  return outcomes.some(isTrue);
+}
+
+const askBlocked = (token: Hex, account: Hex): Call[] =>
+  (["isBlacklisted", "isBlackListed"] as const).map((functionName) => ({
+    target: token,
+    data: encodeFunctionData({ abi: issuerAbi, functionName, args: [account] }),
+  }));
+
+const isTrue = (outcome: CallOutcome): boolean =>
+  outcome.ok && outcome.data.length === 66 && hexToBigInt(outcome.data) === 1n;
 
 async function readCode({ rpc }: EvmChain, token: Hex): Promise<Hex> {
   const words = await Promise.all(

@@ -5,7 +5,10 @@ import type { Db, Mode, Tables } from "../tables.ts";
 import { isQueueOfRefund } from "./payout-queue.ts";
 
 export type RefundRow = Selectable<Tables["refund"]>;
-export type NewRefund = Omit<RefundRow, "due_retries" | "account_id" | "mode" | "updated_at" | "tx_hash" | "paid_at">;
+export type NewRefund = Omit<
+  RefundRow,
+  "held_reason" | "due_retries" | "account_id" | "mode" | "updated_at" | "tx_hash" | "paid_at"
+>;
 
 /** Inserts a refund. Returns false and inserts nothing when its exception has a refund already. */
 export async function insertRefund(db: Db, row: NewRefund): Promise<boolean> {

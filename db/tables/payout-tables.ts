@@ -44,6 +44,8 @@ export type PayoutTables = {
     /** An address on the asset's chain; null for a payment without a payer (test mode). */
     receiver: string | null;
     state: RefundState;
+    /** Why it is or was held: screening, or the issuer of its token, blocks the receiver. */
+    held_reason: Generated<"screening" | "receiver_blocked" | null>;
     created_at: Date;
     /** When the state changed last. */
     updated_at: Date;

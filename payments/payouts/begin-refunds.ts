@@ -1,6 +1,4 @@
-import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
-import { moveRows } from "../../db/moves.ts";
 import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { type Credit, debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import { type DueRefund, listDueRefunds, moveToPaying } from "../../db/queries/refunds.ts";
@@ -11,11 +9,11 @@ import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts
 import type { Db } from "../../db/tables.ts";
 import { MAX_APPROVALS, type Statement } from "../../signer/protocol.ts";
 import type { RefusalReason } from "../../signer/refusals.ts";
-import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { refundBegunGroup } from "../accounting/payout-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { deductFromSettlement } from "./deduct-from-settlement.ts";
+import { holdRefused } from "./hold-refused.ts";
 import { type ForgottenPayouts, findForgottenRefunds, wasPaid } from "./paid-before-restore.ts";
 import { chainOf, listCaughtUp, type Payout, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
@@ -28,6 +26,7 @@ export type RefundOutcome =
   | "unrecorded_payout"
   | "unknown_asset"
   | "not_served"
+  | "receiver_blocked"
   | "balance_short"
   | "inventory_short"
   | RefusalReason;
@@ -39,7 +38,7 @@ type Deps = PaymentDeps & PayoutDeps;
  * second one. A refund that exceeds its merchant's balance waits until the balance covers it, and the merchant's
  * settlements of that asset wait behind it. It never uses another merchant's money: what is not paid with money that came in the
  * refunded asset waits until the treasury's inventory covers it. A refund whose receiver fails
- * screening is held until an operator decides. A refund waits when the chain shows a later one of its payment that the
+ * screening, or is blocked by the token's issuer, is held until its merchant or an operator withdraws it. A refund waits when the chain shows a later one of its payment that the
  * database does not know. Returns outcomes in the order of `refundIds`.
  */
 export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
@@ -67,7 +66,9 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
         outcomes.set(refund.id, "unrecorded_payout");
         continue;
       }
-      const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
+      const obstacle = caughtUp.has(chainOf(refund.asset))
+        ? await holdRefused(deps, refund, forgotten)
+        : "watcher_behind";
       if (obstacle) outcomes.set(refund.id, obstacle);
       else payable.push(refund);
     } catch (error) {
@@ -152,18 +153,6 @@ async function beginCovered(
     begun.map(({ id, chain }) => ({ chain, transferId: id })),
   );
   return failures;
-}
-
-/**
- * Screens a refund's receiver. Holds the refund and returns `not_served` when the operator does not serve the receiver.
- */
-async function hold(deps: Deps, { id, asset, receiver }: DueRefund): Promise<RefundOutcome | undefined> {
-  const accounts = [receiver ?? ""];
-  const refused = await screenAccounts(deps, getChain(deps.chains, chainOf(asset)), accounts);
-  if (refused.size === 0) return undefined;
-  deps.log.error({ refund: id }, "refund held: screening rejects its receiver");
-  await moveRows(deps.db, "refund", { ids: [id], from: "due", to: "held", at: deps.now(), set: { due_at: null } });
-  return "not_served";
 }
 
 type Drawn = DueRefund & { merchant_id: string };

@@ -78,8 +78,10 @@ export async function dispatchSettlements(deps: Deps, ids: readonly string[]): P
 export async function dispatchRefunds(deps: Deps, ids: readonly string[]): Promise<RefundOutcome[]> {
   const rows = await listQueuedRows(deps.db, { kind: "refund", ids });
   const outcomes = await beginRefunds(deps, ids);
-  // A refund that screening rejects is held: it leaves its queue, and the next one may follow.
-  const left = outcomes.map((outcome) => (outcome === "not_served" ? "begun" : outcome));
+  // A refund whose receiver is rejected or blocked is held: it leaves its queue, and the next one may follow.
+  const left = outcomes.map((outcome) =>
+    outcome === "not_served" || outcome === "receiver_blocked" ? "begun" : outcome,
+  );
   await reportOutcomes(deps, { rows, outcomes: new Map(ids.map((id, index) => [id, left[index] ?? "begun"])) });
   return outcomes;
 }

@@ -8,7 +8,7 @@ import { chainOf } from "./sign-payout.ts";
 /**
  * The status of a refund, as merchants see it:
  * - `pending`: waits for the merchant's balance, for the treasury's inventory, or for its turn.
- * - `held`: screening rejects its receiver; only a withdrawal follows.
+ * - `held`: screening rejects its receiver, or the token's issuer blocks it; only a withdrawal follows.
  * - `processing`: its transfer is signed and is sent until it is final.
  * - `succeeded`: the money has arrived, or the refund is only recorded (`isRecordOnly`).
  * - `failed`: was withdrawn, and nothing was sent.
@@ -22,9 +22,10 @@ const shortReasons = ["balance_short", "inventory_short"] as const;
  * - `balance_short`, `inventory_short`: what its merchant is owed does not cover it, or the treasury has too little of the asset. Refunds
  *   that wait behind such a one have its reason.
  * - `screening`: screening rejects its receiver.
+ * - `receiver_blocked`: the token's issuer blocks its receiver.
  * - `withdrawn`: it was withdrawn, and nothing was sent.
  */
-export const refundReasons = [...shortReasons, "screening", "withdrawn"] as const;
+export const refundReasons = [...shortReasons, "screening", "receiver_blocked", "withdrawn"] as const;
 type RefundReason = (typeof refundReasons)[number];
 
 const statusOf: Record<RefundState, RefundStatus> = {
@@ -71,11 +72,14 @@ export function toRefundStates(statuses: readonly RefundStatus[]): RefundState[]
 
 /**
  * Returns why a refund in a state is held or has failed, or waits for money; null otherwise.
- * @param blockedBy the obstacle that blocks the queue in which it waits
+ * @param row.blocked_by the obstacle that blocks the queue in which it waits
  */
-export function toRefundReason(state: RefundState, blockedBy: string | null): RefundReason | null {
-  if (state === "due") return shortReasons.find((reason) => reason === blockedBy) ?? null;
-  if (state === "held") return "screening";
+export function toRefundReason(
+  state: RefundState,
+  row: Pick<ReportedRefund, "held_reason"> & { blocked_by?: string | null },
+): RefundReason | null {
+  if (state === "due") return shortReasons.find((reason) => reason === row.blocked_by) ?? null;
+  if (state === "held") return row.held_reason ?? "screening";
   return state === "withdrawn" ? "withdrawn" : null;
 }
 
@@ -99,7 +103,7 @@ export function toRefundView(row: ReportedRefund): RefundView {
     mode: row.mode,
     referenceId: row.reference_id,
     status: statusOf[row.state],
-    reason: toRefundReason(row.state, row.blocked_by),
+    reason: toRefundReason(row.state, row),
     asset: row.asset,
     amount: row.amount,
     receiver: toRefundReceiver(row),

@@ -8,7 +8,7 @@ export const eventTypes = {
   "payment.cancelled": "the payment was cancelled",
   "payment.settled": "the payout of the payment has arrived",
   "refund.created": "a refund was requested, or recorded where the service sends nothing",
-  "refund.held": "the refund's receiver was rejected by screening",
+  "refund.held": "screening rejects the refund's receiver, or the token's issuer blocks it",
   "refund.succeeded": "the money of the refund has arrived",
   "refund.failed": "the refund was withdrawn, and nothing was sent",
   "destination.change_requested": "a change of where a merchant is paid was requested",

@@ -20,7 +20,7 @@ export function toRefundData({ type, at, state_version: version }: EventRow, ref
   const reported = Object.entries(states).find(([name]) => name === type)?.[1] ?? "due";
   const state = isRecordOnly && reported === "paid" ? "marked" : reported;
   const status = toRefundStatus(state);
-  const reason = toRefundReason(state, null);
+  const reason = toRefundReason(state, refund);
   return {
     refund_state_version: version,
     payment_id: refund.payment_id,

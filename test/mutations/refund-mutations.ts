@@ -93,6 +93,23 @@ export const refundMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/payouts/hold-refused.ts",
+    tests: ["test/integration/payments/payouts/issuer-blocklist.test.ts"],
+    mutations: [
+      {
+        name: "a refund to an account that the token's issuer blocks begins",
+        find: "forgotten.has(id) || !(await",
+        replace: "forgotten.has(id) || true || !(await",
+      },
+      {
+        name: "a refund is sent to an account that is no longer supported",
+        find: "if (refused.size === 0 && (await mayPass())) return undefined;",
+        replace: "if (await mayPass()) return undefined;",
+        tests: refunds,
+      },
+    ],
+  },
+  {
     file: "payments/payouts/refund-parts.ts",
     tests: ["test/integration/payments/payouts/refund-parts.test.ts"],
     mutations: [
@@ -193,11 +210,6 @@ export const refundMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
       },
       {
-        name: "a refund is sent to an account that is no longer supported",
-        find: "if (refused.size === 0) return undefined;",
-        replace: "if (true) return undefined;",
-      },
-      {
         name: "a refund of converted money uses other merchants' money",
         find: "needsInventory && (await readInventory(db, asset)) < 0n",
         replace: "false",
@@ -218,8 +230,8 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund begins while the watcher is behind",
-        find: 'caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind"',
-        replace: "await hold(deps, refund)",
+        find: 'caughtUp.has(chainOf(refund.asset))\n        ? await holdRefused(deps, refund, forgotten)\n        : "watcher_behind"',
+        replace: "await holdRefused(deps, refund, forgotten)",
         justification:
           "a lagging chain has no epoch, and without an epoch the transaction that begins the refund is rolled back",
         tests: ["test/integration/payments/payouts/refund.test.ts"],

@@ -3,6 +3,7 @@ import { PAYOUT_VALID_BEFORE, payoutKind } from "../../chains/evm/evm-payouts.ts
 import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import { type EvmChain, getEvmToken } from "../../chains/evm/open-evm-chain.ts";
 import { openEvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
+import { isBlockedByIssuer } from "../../chains/evm/token-states.ts";
 import { isWatched } from "../../db/queries/chain-cursors.ts";
 import type { TransferDriver } from "../transfer-driver.ts";
 import { readEvmSigned } from "../verification.ts";
@@ -42,6 +43,7 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
     verify: (deps, all, by) => verifyAnyKind(deps, chain, all.map(readEvmSigned), by),
     checkSignature: (signed) => checkKey(chain, readEvmSigned(signed)),
     screen: (deps, accounts) => screenByOracle(deps, chain, accounts),
+    isBlockedByIssuer: (asset, account) => isBlockedByIssuer(chain, getEvmToken(chain, asset), lowerCaseHex(account)),
     listBarred: async (deps) => (await readGasRules(deps, chain, { forLane: false })).barred,
     readGasBalances: async (deps) => {
       const [balances] = await Promise.all([readLaneBalances(deps, chain), readCharge(deps, chain)]);

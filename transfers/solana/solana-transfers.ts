@@ -36,6 +36,7 @@ export function solanaTransfers(chain: SolanaChain): TransferDriver {
     verify: (deps, all) => verifySolana(deps, chain, all.map(readSolanaSigned)),
     checkSignature: (signed) => checkSolanaSignature(chain, readSolanaSigned(signed)),
     screen: async (deps, accounts) => screenByList(deps, chain.chain, accounts),
+    isBlockedByIssuer: async () => false,
     listBarred: async () => new Set(),
     readGasBalances: (deps) => readRelayerBalances(deps, chain),
     readIssuerActions: async () => undefined,

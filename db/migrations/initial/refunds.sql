@@ -14,6 +14,7 @@ create table refund (
   owed_amount numeric(78,0) check (owed_amount > 0),
   receiver text,
   state text not null,
+  held_reason text check (held_reason in ('screening', 'receiver_blocked')),
   created_at timestamptz not null,
   updated_at timestamptz not null,
   tx_hash text,

@@ -4,6 +4,10 @@ import { operator } from "../../../../local/chain-client.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import { dispatchRefunds } from "../../../../payments/payouts/dispatch-payouts.ts";
+import { findRefundView } from "../../../../payments/payouts/find-refunds.ts";
+import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
 import {
   fundBuyer,
   fundBuyers,
@@ -119,3 +123,34 @@ async function addMerchant({ deps, accountId, mode }: MerchantFixture, chain: Te
   unwrap(await addDestinations(deps, { actor: testActor, accountId, mode, merchantId, settlements }));
   return { merchantId, destination };
 }
+
+test("a refund to a payer whom the issuer has blocked is never signed, and its merchant is paid once it is withdrawn", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { deps, db, merchantId } = fixture;
+  const [buyer, other] = await fundBuyers(chain, 2);
+  if (!buyer || !other) throw new Error("no buyers");
+  const [blocked, served] = [await fixture.pay(buyer, 300n), await fixture.pay(other, 200n)];
+  await setBlocked(chain, "blacklist", buyer.address);
+  const request = async (paymentId: string) =>
+    unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: fixture.mode })).refundId;
+  const [refundId, next] = [await request(blocked), await request(served)];
+  expect(await dispatchRefunds(deps, [refundId, next])).toEqual(["receiver_blocked", "begun"]);
+  const view = async () => unwrap(await findRefundView(deps, { refundId }));
+  expect(await view()).toMatchObject({ status: "held", reason: "receiver_blocked" });
+  expect((await fixture.transfers()).map(({ refund_id }) => refund_id)).toEqual([null, null, next]);
+  const queue = db.selectFrom("payout_queue").select("blocked_by").where("kind", "=", "refund");
+  expect(await queue.where("merchant_id", "=", merchantId).execute()).toEqual([{ blocked_by: null }]);
+
+  unwrap(await withdrawRefund(deps, { actor: testActor, refundId }));
+  expect(await view()).toMatchObject({ status: "failed", reason: "withdrawn" });
+  expect(await fixture.settle((await fixture.settlementOf(blocked)).id)).toEqual(["begun"]);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await usdcBalance(chain, fixture.destination)).toBe(3n * AMOUNT);
+
+  // Once the issuer has ended the block, the payment can be refunded.
+  await setBlocked(chain, "unBlacklist", buyer.address);
+  await fixture.pay(await fundBuyer(chain), 300n);
+  expect(await dispatchRefunds(deps, [await request(blocked)])).toEqual(["begun"]);
+});
