@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { newSolanaKey } from "../../../../local/solana-client.ts";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { makeListedFixture, payUnsolicited, waitFinalized } from "../../../support/solana-history.ts";
 import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
@@ -136,18 +137,35 @@ test.each([
   expect(others).toEqual([]);
 });
 
-test("a transaction that only one endpoint returns is kept while the other one lists it, and counts when that one returns it", async () => {
-  const { some, first, second } = await startFixture();
-  const [sent = ""] = await sendFinal(some, 1);
-  first.alter(hide([sent]));
-  second.alter((method, _params, result) => (method === "getTransaction" ? null : result));
-  // Later listings do not show it again.
-  await some.readHistory();
-  await solana.knobs.jump(20);
-  await readTimes(some, 8);
-  expect(await entriesOf(some)).toMatchObject([{ last_error: expect.stringContaining("only one endpoint") }]);
-  second.alter(undefined);
-  some.clock.advance(600_000);
-  await some.readHistory();
-  expect(await observed(some)).toEqual([sent]);
-});
+/** An endpoint that shows transactions with the key of another account in the place of this one. */
+const rename =
+  (account: string): Alter =>
+  (method, _params, result) => {
+    const other = newSolanaKey().address;
+    return method === "getTransaction" ? JSON.parse(JSON.stringify(result).replaceAll(account, other)) : result;
+  };
+
+test.each([
+  { what: "without a movement", lie: (_some: SolanaMerchantFixture, sent: string) => hide([sent]) },
+  {
+    what: "without the account for which it lists it",
+    lie: ({ chain }: SolanaMerchantFixture) => rename([...chain.tokens.values()][0]?.treasuryAccount ?? ""),
+  },
+])(
+  "a transaction that only one endpoint returns, $what, is kept while the other one lists it, and counts when that one returns it",
+  async ({ lie }) => {
+    const { some, first, second } = await startFixture();
+    const [sent = ""] = await sendFinal(some, 1);
+    first.alter(lie(some, sent));
+    second.alter((method, _params, result) => (method === "getTransaction" ? null : result));
+    // Later listings do not show it again.
+    await some.readHistory();
+    await solana.knobs.jump(20);
+    await readTimes(some, 8);
+    expect(await entriesOf(some)).toMatchObject([{ last_error: expect.stringContaining("only one endpoint") }]);
+    second.alter(undefined);
+    some.clock.advance(600_000);
+    await some.readHistory();
+    expect(await observed(some)).toEqual([sent]);
+  },
+);
