@@ -6,7 +6,7 @@ import { listDestinations } from "../../../../payments/merchants/destinations.ts
 import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, sendUsdc, usdcBalance } from "../../../support/evm-chain.ts";
-import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { expectReconciled, restoreDatabase, work } from "../../../support/restored-database.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { mintTestToken, startTokenKinds, testTokenBalance } from "../../../support/token-kinds.ts";
@@ -71,6 +71,33 @@ test("a lost refund of a payment in another asset is adopted although the invent
   for (let round = 0; round < 3; round += 1) await work(restored);
   expect(await restored.db.selectFrom("refund").select("state").execute()).toEqual([{ state: "paid" }]);
   expect(await testTokenBalance(chain, assets.permit, buyer.address)).toBe(before + 10n * UNIT);
+  expect(await listExceptions(restored.deps, 10)).toEqual([]);
+  await expectReconciled(restored, chain);
+});
+
+test("a lost refund in another asset that has sent more than requested is drawn on what its merchant is owed for the payment", async () => {
+  const { chain, assets, options, first, buyer, paymentId } = await startShop();
+  const request = async (of: MerchantFixture, units: bigint) => {
+    const amount = { unit: `caip19/${assets.permit}`, value: units * UNIT };
+    return unwrap(await refundPayment(of.deps, { actor: testActor, paymentId, mode: of.mode, amount })).refundId;
+  };
+  const before = await testTokenBalance(chain, assets.permit, buyer.address);
+  const restored = await restoreDatabase(
+    first,
+    chain,
+    async (lost) => {
+      expect(await lost.refund(await request(lost, 4n))).toEqual(["begun"]);
+      await lost.relay();
+    },
+    options,
+  );
+  expect(await restored.refund(await request(restored, 2n))).toEqual(["begun"]);
+  for (let round = 0; round < 3; round += 1) await work(restored);
+  expect(await restored.db.selectFrom("refund").selectAll().execute()).toMatchObject([
+    { amount: 4n * UNIT, owed_amount: 4n * UNIT, state: "paid" },
+  ]);
+  expect(await restored.settlementOf(paymentId)).toMatchObject({ amount: 6n * UNIT, state: "due" });
+  expect(await testTokenBalance(chain, assets.permit, buyer.address)).toBe(before + 4n * UNIT);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
   await expectReconciled(restored, chain);
 });
