@@ -364,10 +364,7 @@ export type StatementLine = {
    */
   readonly kind: "opening" | "payment" | "settlement" | "refund" | "assigned" | "closing";
   readonly paymentId: string | null;
-  /**
-   * The refund; of refunds only.
-   * @example rfnd_3b1c9a7e5d2f4860b9c8a7d6e5f40312
-   */
+  /** The refund; of refunds only. */
   readonly refundId: string | null;
   readonly referenceId: string | null;
   readonly description: string | null;

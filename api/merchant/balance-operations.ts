@@ -49,10 +49,7 @@ const line = z
       description: "opening, closing: the balance before and after the period. assigned: money that arrived otherwise.",
     }),
     paymentId: z.string().nullable(),
-    refundId: z
-      .string()
-      .nullable()
-      .meta({ description: "The refund; of refunds only.", example: "rfnd_3b1c9a7e5d2f4860b9c8a7d6e5f40312" }),
+    refundId: z.string().nullable().meta({ description: "The refund; of refunds only." }),
     referenceId: z.string().nullable(),
     description: z.string().nullable(),
     metadata: metadata.nullable(),

@@ -65,12 +65,12 @@ function listWarnings(
 }
 
 /** Both paths create the same payment and return the same response. */
-const define = (path: Operation["path"], name: string) =>
+const define = (path: Operation["path"], name: string, summary: string) =>
   defineOperation({
     method: "POST",
     path,
     name,
-    summary: "Creates a payment.",
+    summary,
     access: "merchant",
     scope: "payments:write",
     success: 201,
@@ -96,6 +96,10 @@ const define = (path: Operation["path"], name: string) =>
 
 /** POST /v1/payments and POST /v1/merchant/payment: create a payment. */
 export const createOperations = [
-  define("/v1/payments", "createPayment"),
-  define("/v1/merchant/payment", "createMerchantPayment"),
+  define("/v1/payments", "createPayment", "Creates a payment. New integrations use this path."),
+  define(
+    "/v1/merchant/payment",
+    "createMerchantPayment",
+    "Creates a payment, as /v1/payments does: for terminals and shops that use this published path.",
+  ),
 ];

@@ -55,7 +55,8 @@ const create = defineOperation({
   method: "POST",
   path: "/v1/refunds",
   name: "createRefund",
-  summary: "Refunds a payment to its payer: the remaining amount, or a part. No money moves in test mode.",
+  summary:
+    "Refunds a payment to its payer: the remaining amount, or a part (amount), which requires an Idempotency-Key. No money moves in test mode.",
   access: "merchant",
   scope: "refunds",
   success: 200,

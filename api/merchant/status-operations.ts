@@ -7,13 +7,12 @@ import { toStatusResponse } from "../contract/responses.ts";
 import { queryPayment } from "../http/auth.ts";
 import { pollStatus } from "../polling/long-polls.ts";
 
-const define = (path: Operation["path"], name: string) =>
+const define = (path: Operation["path"], name: string, use: string) =>
   defineOperation({
     method: "GET",
     path,
     name,
-    summary:
-      "Returns the status of a payment, which is the authoritative result; with maxPollMs as soon as it changes.",
+    summary: `Returns the status of a payment, which is the authoritative result; with maxPollMs as soon as it changes. ${use}`,
     access: "merchant",
     scope: "payments:read",
     success: 200,
@@ -34,6 +33,10 @@ const define = (path: Operation["path"], name: string) =>
  * changes.
  */
 export const statusOperations = [
-  define("/v1/payments/:id/status", "getPaymentStatus"),
-  define("/v1/merchant/payment/:id/status", "getMerchantPaymentStatus"),
+  define("/v1/payments/:id/status", "getPaymentStatus", "New integrations use this path."),
+  define(
+    "/v1/merchant/payment/:id/status",
+    "getMerchantPaymentStatus",
+    "The same as /v1/payments/{id}/status, for terminals and shops that use this published path.",
+  ),
 ];

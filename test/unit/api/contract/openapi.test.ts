@@ -71,6 +71,25 @@ describe("the OpenAPI document", () => {
     }
   });
 
+  test("examples do not contradict themselves", () => {
+    const exampleOf = (name: string) => (document.components.schemas[name]?.["examples"] as object[])[0];
+    const paid = { succeededAt: expect.any(String), txId: expect.any(String) };
+    expect(exampleOf("Refund")).toMatchObject({ status: "succeeded", ...paid });
+    const settled = { settledAt: expect.any(String), settlement: { settled: true } };
+    expect(exampleOf("ListedPayment")).toMatchObject({ status: "succeeded", isTerminal: true, ...settled });
+    const enabled = { disabledReason: null, disabledAt: null, failingSince: null };
+    expect(exampleOf("WebhookEndpoint")).toMatchObject({ status: "enabled", ...enabled });
+    expect(exampleOf("StatementLine")).toMatchObject({ kind: "payment", refundId: null, to: null });
+    expect(exampleOf("WebhookDelivery")).toMatchObject({ status: "delivered", nextAttemptAt: null, changeId: null });
+    expect(exampleOf("SettlementChange")).toMatchObject({ status: "requested", appliedAt: null, decidedAt: null });
+  });
+
+  test("a partial refund's key and the twin of a path are described where they are called", () => {
+    expect(find("createRefund")?.["summary"]).toContain("a part (amount), which requires an Idempotency-Key");
+    expect(find("createMerchantPayment")?.["summary"]).toContain("as /v1/payments does");
+    expect(find("getMerchantPaymentStatus")?.["summary"]).toContain("The same as /v1/payments/{id}/status");
+  });
+
   test("an app id comes with its Client-Id, and a wallet may name a payment by a link", () => {
     const wallet = find("gatewayConfirmPayment");
     expect(wallet?.["security"]).toContainEqual({ appId: [], clientId: [] });
