@@ -761,13 +761,13 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a payer's newer transfers wait for one that failed beside others until it is sent",
-        find: "\n      and (s.hold_until is null or s.hold_until <= ${now})`",
-        replace: "`",
+        find: "\n      and (s.hold_until is null or s.hold_until <= ${now}))`",
+        replace: ")`",
       },
       {
         name: "transfers of a payer that failed beside others wait for each other for ever",
-        find: "t.retries > 0 or t.payer",
-        replace: "t.payer",
+        find: "t.retries > 0 or not",
+        replace: "not",
       },
       {
         name: "a payer without a failed transfer has one in flight",
