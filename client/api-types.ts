@@ -165,6 +165,8 @@ export type Payment = {
   readonly createdAt: string;
   /** Unix time in seconds. */
   readonly expiresAt: number;
+  /** The checkout page for the buyer, as the creation has returned it. */
+  readonly gatewayUrl: string;
   readonly checkout: {
     readonly successUrl: string;
     readonly errorUrl: string;
@@ -176,6 +178,8 @@ export type Payment = {
       readonly amount: Amount;
     };
   } | null;
+  /** What its refunds return to the payer, also those that are still pending and not those that were withdrawn, in the unit of info.optionAmount; null without a refund. */
+  readonly refundedAmount: Amount | null;
 };
 
 /** No member is read; the body may also be left out. */

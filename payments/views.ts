@@ -47,6 +47,8 @@ export type PaymentDetail = PaymentView & {
   metadata: Record<string, string>;
   checkout: { successUrl: string; errorUrl: string } | null;
   settlement: { txId: string; amount: Money } | null;
+  /** What its refunds return or will return; null without one. */
+  refundedAmount: Money | null;
 };
 
 /** An action that is built on demand: the wallet fetches the actions with `build` before it executes them. */

@@ -124,6 +124,7 @@ export const exampleValues: Readonly<Record<string, unknown>> = {
   reason: null,
   receiver: buyer,
   referenceId: "order-1001",
+  refundedAmount: null,
   "Refund.amount": usdc,
   "Refund.status": "succeeded",
   refundId: ids.refund,

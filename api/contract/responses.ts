@@ -46,7 +46,7 @@ export function toCancelledResponse({ paymentId, cancelledAt, cancelledReason }:
 }
 
 /** Returns one payment as its merchant reads it. */
-export function toPaymentResponse(payment: PaymentDetail) {
+export function toPaymentResponse(payment: PaymentDetail, publicUrl: string) {
   const { txId, amount } = payment.settlement ?? {};
   return {
     id: payment.paymentId,
@@ -58,9 +58,11 @@ export function toPaymentResponse(payment: PaymentDetail) {
     amount: toAmount(payment.amount),
     createdAt: payment.createdAt.toISOString(),
     expiresAt: toSeconds(payment.expiresAt),
+    gatewayUrl: toPaymentLink(publicUrl, payment.paymentId),
     checkout: payment.checkout,
     ...toStatusResponse(payment),
     settlement: txId && amount ? { successful: { txId, amount: toAmount(amount) } } : null,
+    refundedAmount: payment.refundedAmount && toAmount(payment.refundedAmount),
   };
 }
 

@@ -115,11 +115,16 @@ export const paymentResponse = statusResponse
     amount: amountResponse,
     createdAt: instant,
     expiresAt: unixTime,
+    gatewayUrl: z.url().meta({ description: "The checkout page for the buyer, as the creation has returned it." }),
     checkout: z.object({ successUrl: z.string(), errorUrl: z.string() }).nullable(),
     settlement: z
       .object({ successful: z.object({ txId: z.string(), amount: amountResponse }) })
       .nullable()
       .meta({ description: "The payout, once it has arrived." }),
+    refundedAmount: amountResponse.nullable().meta({
+      description:
+        "What its refunds return to the payer, also those that are still pending and not those that were withdrawn, in the unit of info.optionAmount; null without a refund.",
+    }),
   })
   .meta({ id: "Payment", description: "A payment, as its merchant reads it." });
 

@@ -27,7 +27,7 @@ const get = defineOperation({
     const found = await findPaymentDetail(deps, queryPayment(call, call.params.id));
     if (!found.ok) return found;
     await deps.statuses.notify([found.value]);
-    return done(toPaymentResponse(found.value));
+    return done(toPaymentResponse(found.value, deps.publicUrl));
   },
 });
 

@@ -131,6 +131,13 @@ export async function listRefunds(db: Db, paymentId: string): Promise<RefundRow[
   return db.selectFrom("refund").selectAll().where("payment_id", "=", paymentId).orderBy("number").execute();
 }
 
+/** Returns what a payment's refunds return or will return, minor units of the paid asset. Withdrawn ones do not count. */
+export async function sumRefunds(db: Db, paymentId: string): Promise<bigint> {
+  const query = db.selectFrom("refund").where("payment_id", "=", paymentId).where("state", "<>", "withdrawn");
+  const { sum } = await query.select(sql<bigint>`coalesce(sum(amount), 0)`.as("sum")).executeTakeFirstOrThrow();
+  return sum;
+}
+
 /** The account, mode and merchants whose refunds a caller reaches. */
 export type RefundOwner = {
   accountId: string;

@@ -11,6 +11,7 @@ import {
   type PaymentRow,
   type PaymentWithMerchant,
 } from "../../db/queries/payments.ts";
+import { sumRefunds } from "../../db/queries/refunds.ts";
 import { isFinalPaymentState } from "../../db/states.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { Caller } from "../merchants/callers.ts";
@@ -29,7 +30,7 @@ export async function findPaymentView(deps: Deps, args: PaymentQuery): Promise<R
   return row ? done(await toPaymentView(deps, row)) : refuse("payment_not_found", "no such payment");
 }
 
-/** Returns a payment with its payout, for its merchant. Refuses like `findPaymentView`. */
+/** Returns a payment with its payout and what is refunded, for its merchant. Refuses like `findPaymentView`. */
 export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise<Result<PaymentDetail>> {
   const row = await findPayment(deps.db, args);
   if (!row) return refuse("payment_not_found", "no such payment");
@@ -40,7 +41,15 @@ export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise
       ? { txId: payout.tx_hash, amount: await toMoney(deps, `caip19/${owed.asset}`, owed.amount - payout.deducted) }
       : null;
   const { checkout, description, metadata } = row;
-  return done({ ...(await toPaymentView(deps, row)), description, metadata: metadata ?? {}, checkout, settlement });
+  const more = { description, metadata: metadata ?? {}, checkout, settlement };
+  return done({ ...(await toPaymentView(deps, row)), ...more, refundedAmount: await readRefunded(deps, row) });
+}
+
+/** Returns what a payment's refunds return or will return; null without one. Only a succeeded payment has some. */
+async function readRefunded(deps: Deps, row: PaymentRow): Promise<Money | null> {
+  if (row.state !== "succeeded" || row.paid_asset === null) return null;
+  const refunded = await sumRefunds(deps.db, row.id);
+  return refunded === 0n ? null : toMoney(deps, `caip19/${row.paid_asset}`, refunded);
 }
 
 /** Returns what a succeeded payment credits to its merchant; undefined before it succeeds. */

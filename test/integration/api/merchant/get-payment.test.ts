@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { asset, makeKey, makeMerchant, makePayment, startApi } from "../start-api.ts";
 
@@ -24,12 +25,14 @@ test("a merchant reads a payment's request, its status and how it was paid", asy
     },
     createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     expiresAt,
+    gatewayUrl: expect.stringMatching(new RegExp(`^https?://[^/]+/\\?pid=${id}$`)),
     checkout,
     status: "requires_action",
     isFinal: false,
     pollInMs: 1000,
     info: null,
     settlement: null,
+    refundedAmount: null,
   });
   await api.post(`/v1/payments/${id}/simulate`, merchant.headers, { status: "succeeded" });
   expect((await get(id)).body).toEqual({
@@ -39,6 +42,11 @@ test("a merchant reads a payment's request, its status and how it was paid", asy
     pollInMs: null,
     info: { txId: `test:${id}`, optionAmount: expect.objectContaining({ unit: `caip19/${asset}`, value: "5000000" }) },
   });
+  const headers = { ...merchant.headers, "idempotency-key": randomUUID() };
+  const amount = { unit: "iso4217/USD", value: "200" };
+  await api.post("/v1/refunds", headers, { paymentId: id, amount });
+  const refundedAmount = { unit: `caip19/${asset}`, value: "2000000", display: { assetSymbol: "USDC", decimals: 6 } };
+  expect((await get(id)).body).toMatchObject({ status: "succeeded", refundedAmount });
 });
 
 test("a failed payment has a failure code", async () => {

@@ -128,9 +128,15 @@ test("a pending refund is read and listed, can be withdrawn, and its amount can 
   expect(await read(refundId)).toMatchObject({ status: 200, body: pending });
   expect(await list(`paymentId=${id}`)).toMatchObject({ data: [pending], nextCursor: null });
   expect(await refund(id)).toMatchObject({ status: 409, body: { code: "already_refunded" } });
+  const refunded = async () => (await api.get(`/v1/payments/${id}`, merchant.headers)).body["refundedAmount"];
+  const { optionAmount } = (await api.get(`/v1/payments/${id}`, merchant.headers)).body["info"] as {
+    optionAmount: object;
+  };
+  expect(await refunded()).toEqual(optionAmount);
   const failed = { refundId, paymentId: id, status: "failed", reason: "withdrawn", txId: null };
   const answers = await Promise.all(Array.from({ length: 8 }, () => withdraw(refundId)));
   for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: failed });
+  expect(await refunded()).toBeNull();
   const moves = await api.db.selectFrom("event").select("to_state").where("subject", "=", refundId).execute();
   expect(moves.filter(({ to_state: to }) => to === "withdrawn")).toHaveLength(1);
   expect(await read(refundId)).toMatchObject({ body: failed });
