@@ -7,7 +7,15 @@ import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { base58 } from "@scure/base";
 import { Keypair } from "@solana/web3.js";
-import { ForeignLinkError, GatewayClient, NotFoundError, PaymentDeclinedError } from "payment-service-client";
+import {
+  ConflictError,
+  ForeignLinkError,
+  GatewayClient,
+  NoPaymentOptionError,
+  NotFoundError,
+  PaymentDeclinedError,
+  PaymentExpiredError,
+} from "payment-service-client";
 import { solanaSigner } from "payment-service-client/solana";
 import { evmSigner } from "payment-service-client/viem";
 import { formatUnits } from "viem";
@@ -47,6 +55,9 @@ async function choose([option], { merchant, amount }) {
   return /^y(es)?$/i.test(answer) ? option : undefined;
 }
 
+/** What ends a payment before anything is signed: it has been paid or has expired, and so on. */
+const ends = [ConflictError, ForeignLinkError, NoPaymentOptionError, PaymentDeclinedError, PaymentExpiredError];
+
 /** Pays as the wallet app of one mode. Returns undefined when the payment belongs to the other mode. */
 async function pay(appId, signer) {
   // The service is the configured one, never the one that a link names: a wallet signs what its service asks. The client
@@ -56,7 +67,7 @@ async function pay(appId, signer) {
     return await gateway.pay(link, signer, { choose });
   } catch (error) {
     if (error instanceof NotFoundError) return undefined;
-    if (!(error instanceof ForeignLinkError || error instanceof PaymentDeclinedError)) throw error;
+    if (!ends.some((Kind) => error instanceof Kind)) throw error;
     console.error(`nothing is paid: ${error.message}`);
     process.exit(1);
   }

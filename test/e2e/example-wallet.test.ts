@@ -86,6 +86,7 @@ test("the wallet shows the merchant and the amount, asks, and pays nothing unles
   expect(await getStatus(fleet.testShop, id)).toMatchObject({ status: "requires_action" });
   expect((await run([link], "y\n")).code).toBe(0);
   expect(await getStatus(fleet.testShop, id)).toMatchObject({ status: "succeeded" });
+  expect(await run([link])).toEqual({ code: 1, stdout: "", stderr: "nothing is paid: the payment is succeeded\n" });
 });
 
 test("the wallet asks nothing of the host that a link names, only of its own service", async () => {
