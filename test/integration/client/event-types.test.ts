@@ -101,7 +101,12 @@ test("the data of each type of event has the members of its type in the client, 
   const ofRefunds = events.flatMap(({ type, data }) => (type.startsWith("refund.") ? [{ type, ...data }] : []));
   expect(ofRefunds).toMatchObject([
     { type: "refund.created", refund_state_version: 0, status: "pending", is_record_only: true, success: null },
-    { type: "refund.succeeded", refund_state_version: 2, status: "succeeded", success: { tx_id: expect.stringMatching(/^test:rfnd_/) } },
+    {
+      type: "refund.succeeded",
+      refund_state_version: 2,
+      status: "succeeded",
+      success: { tx_id: expect.stringMatching(/^test:rfnd_/) },
+    },
   ]);
   for (const [type, members] of Object.entries({ payment, refund, destination: change, approval_key: approvalKey }))
     expect([type, membersOf(`${type}.`)]).toEqual([type, Object.keys(members).toSorted()]);
