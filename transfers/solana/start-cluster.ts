@@ -33,8 +33,8 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
   await ensureCursor(deps.db, { chain: chain.chain, number, blockId: String(number), dueAt: deps.now(), assets });
 }
 
-/** A slot of a public cluster takes longer than this, milliseconds. */
-const SHORTEST_SLOT_MS = 300;
+/** Slots take at least this part of the network's `slotMs`, on average of some minutes. */
+const SHORTEST_SLOT = 0.75;
 
 /**
  * Returns where the reading of an account's history starts that has no cursor: at its end, and before the lost commits where a
@@ -51,9 +51,10 @@ async function findHistoryStart(deps: TransferDeps, chain: SolanaChain, account:
 /** Returns a slot that the cluster had reached at a time, rather a too low one. */
 async function findSlotAt(deps: TransferDeps, chain: SolanaChain, at: Date): Promise<number> {
   const { slot: newest } = await readFinal(chain);
-  const readTime = (slot: number) => readSlotTime(chain, slot);
-  const found = await findHeight(readTime, { newest, at });
-  if (found > 0 || (await readTime(0))) return found;
-  // No endpoint's history goes back so far. One that does, which an operator may add, need not go back to slot 0.
-  return Math.max(0, newest - Math.ceil((deps.now().getTime() - at.getTime()) / SHORTEST_SLOT_MS));
+  const found = await findHeight((slot) => readSlotTime(chain, slot), { newest, at });
+  // The cluster is younger, or no endpoint's history goes back so far: one that does, which an operator may add, need not go back to
+  // slot 0. Nodes answer with the time of slot 0 however little they keep.
+  const shortestMs = chain.network.slotMs * SHORTEST_SLOT;
+  const estimate = newest - Math.ceil((deps.now().getTime() - at.getTime()) / shortestMs);
+  return found > 0 ? found : Math.max(0, estimate);
 }
