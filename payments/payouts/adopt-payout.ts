@@ -1,6 +1,7 @@
 import { findExceptionBooking } from "../../db/queries/exceptions.ts";
 import { creditMerchants, debitMerchant, type Entry, insertGroups } from "../../db/queries/ledger-groups.ts";
 import type { ObservationRow } from "../../db/queries/observations.ts";
+import { lockPayments } from "../../db/queries/payments.ts";
 import { wakeSettlements } from "../../db/queries/payout-queue.ts";
 import { findRefund, type RefundRow, recordReceiver } from "../../db/queries/refunds.ts";
 import { relinkPaid, relinkPayments } from "../../db/queries/settlement-links.ts";
@@ -113,13 +114,15 @@ async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, mor
 }
 
 /**
- * Creates a new refund for the unsent part of a refund that has begun, drawn on the merchant's balance. The merchant is credited
- * what the sent part did not draw, which can be zero.
+ * Creates a new refund for the unsent part of a refund that has begun, drawn on the merchant's balance, as far as the payment's other
+ * refunds leave it. The merchant is credited what the sent part did not draw, which can be zero.
  */
 async function redrawRest(deps: Deps, db: Db, refund: RefundRow, rest: bigint): Promise<void> {
-  const { id, asset, merchant_id: merchantId, owed_asset } = refund;
-  if (merchantId === null) throw new Error(`refund ${id} is drawn on no balance`);
+  const { id, asset, merchant_id: merchantId, payment_id: paymentId, owed_asset } = refund;
+  if (merchantId === null || paymentId === null) throw new Error(`refund ${id} is drawn on no balance`);
   const at = deps.now();
+  // The lock serializes the numbers of a payment's refunds.
+  await lockPayments(db, [paymentId]);
   const { owedRest } = await splitRefund(deps, db, refund, rest);
   const back = { asset: owed_asset ?? asset, amount: owedRest ?? rest };
   if (back.amount > 0n) {

@@ -9,6 +9,7 @@ export async function deductFromSettlement(
   atMost: bigint,
   at: Date,
 ): Promise<bigint> {
+  if (atMost < 0n) throw new Error(`settlement ${id} cannot be reduced by ${atMost}`);
   if (atMost === 0n) return 0n;
   if (amount > atMost) {
     await reduceSettlement(db, { id, by: atMost });

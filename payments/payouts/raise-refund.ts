@@ -1,7 +1,8 @@
-import { refundKey } from "../../chains/natural-key.ts";
+import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import type { ObservationRow } from "../../db/queries/observations.ts";
 import { findPaymentRow, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
+import { listUnclaimedPayouts } from "../../db/queries/payout-nonces.ts";
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
 import {
   listRefunds,
@@ -37,7 +38,7 @@ export async function raiseRefund(
   await lockPayments(db, [refund.payment_id]);
   const payment = await findPaymentRow(db, refund.payment_id);
   if (!payment) throw new Error(`the payment of ${id} does not exist`);
-  const refundable = more - (await withdrawExcess(deps, db, { refund, payment, more }));
+  const refundable = more - (await withdrawExcess(deps, db, { refund, payment, more, transfer }));
   const wanted = owed_amount === null ? refundable : (owed_amount * refundable + refund.amount - 1n) / refund.amount;
   const drawn = { asset: owed_asset ?? asset, amount: await drawCovered(deps, db, { refund, payment, wanted }) };
   const covered = drawn.amount === wanted ? refundable : (refundable * drawn.amount) / wanted;
@@ -57,26 +58,36 @@ export async function raiseRefund(
 }
 
 /**
- * Withdraws the newest refunds of the payment that have not begun until the others are no more than it received. Returns by how much
- * they exceed it even then.
+ * Withdraws the newest refunds of the payment that were neither begun nor sent until the others are no more than it received. Returns by
+ * how much they exceed it even then, at most `more`.
  */
 async function withdrawExcess(
   deps: Deps,
   db: Db,
-  { refund, payment, more }: { refund: Refund; payment: PaymentRow; more: bigint },
+  { refund, payment, more, transfer }: { refund: Refund; payment: PaymentRow; more: bigint; transfer: TransferRow },
 ): Promise<bigint> {
   const unbegun = await lockUnbegunRefunds(db, payment.id);
-  let beyond = more - computeLeft(payment.paid_amount, await listRefunds(db, payment.id));
-  for (const { id, asset, amount, number } of unbegun) {
+  const made = await listUnclaimedPayouts(db, { chain: transfer.chain, payer: transfer.payer ?? "" });
+  const keyOf = ({ number }: RefundRow) => refundKey({ merchantId: refund.merchant_id, paymentId: payment.id, number });
+  // Others that were sent too count with what they have sent.
+  const all = (await listRefunds(db, payment.id)).map((one) => {
+    if (one.id === refund.id) return { ...one, amount: one.amount + more };
+    return { ...one, amount: made.get(deriveNonce(deps.networks.deployment, keyOf(one)))?.amount ?? one.amount };
+  });
+  let beyond = -computeLeft(payment.paid_amount, all);
+  for (const one of unbegun) {
     if (beyond <= 0n) break;
-    const key = refundKey({ merchantId: refund.merchant_id, paymentId: payment.id, number });
     // One that was sent too is adopted by itself.
-    if (await findSentReason(deps, db, { asset, key })) continue;
-    await moveToWithdrawn(db, { id, at: deps.now() });
-    deps.log.error({ refund: id, raised: refund.id }, "refund is withdrawn: an earlier one of its payment sent more");
-    beyond -= amount;
+    if (await findSentReason(deps, db, { asset: one.asset, key: keyOf(one) })) continue;
+    await moveToWithdrawn(db, { id: one.id, at: deps.now() });
+    deps.log.error(
+      { refund: one.id, raised: refund.id },
+      "refund is withdrawn: an earlier one of its payment sent more",
+    );
+    beyond -= one.amount;
   }
-  return beyond > 0n ? beyond : 0n;
+  if (beyond < 0n) return 0n;
+  return beyond < more ? beyond : more;
 }
 
 /** Draws an amount on the merchant's settlements that have not begun, as far as they cover it. Returns what was drawn. */

@@ -1,6 +1,6 @@
 import { inTransaction } from "../../db/in-transaction.ts";
 import { creditMerchants } from "../../db/queries/ledger-groups.ts";
-import { lockPayments } from "../../db/queries/payments.ts";
+import { findPaymentRow, lockPayments } from "../../db/queries/payments.ts";
 import {
   type DueRefund,
   insertRefund,
@@ -21,6 +21,7 @@ import type { Db } from "../../db/tables.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { ForgottenPayouts } from "./paid-before-restore.ts";
+import { computeLeft } from "./refund-payment.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 type Split<Row> = { ready: Row[]; waiting: Row[] };
@@ -57,12 +58,12 @@ export async function splitForgottenRefunds(
 ): Promise<Split<DueRefund>> {
   return splitForgotten(refunds, forgotten, (refund, paid) =>
     inTransaction(deps.db, async (db) => {
+      // The lock serializes the numbers of a payment's refunds.
+      await lockPayments(db, [refund.payment_id ?? ""]);
       const locked = await lockDue(db, refund.id);
       if (!locked) return undefined;
       const now = { ...refund, ...locked };
       if (now.amount <= paid) return now;
-      // The lock serializes the numbers of a payment's refunds.
-      await lockPayments(db, [refund.payment_id ?? ""]);
       const { owedSent } = await splitRefund(deps, db, now, now.amount - paid);
       return { ...now, amount: paid, owed_amount: owedSent };
     }),
@@ -109,8 +110,9 @@ export async function splitSettlement(
 type OwedParts = { owedSent: bigint | null; owedRest: bigint | null };
 
 /**
- * Reduces a locked refund by `rest`, and inserts a refund with the payment's next number for it. Both parts of a refund in
- * another asset draw their shares rounded up, so the first one can draw all of it (`owedRest` is 0).
+ * Reduces a locked refund of a locked payment by `rest`, and inserts a refund with the payment's next number for it, as far as the
+ * payment's other refunds leave it. Both parts of a refund in another asset draw their shares rounded up, so the first one can draw
+ * all of it (`owedRest` is 0).
  */
 export async function splitRefund(
   { now }: Pick<Deps, "now">,
@@ -124,18 +126,25 @@ export async function splitRefund(
   const sent = refund.amount - rest;
   const owedSent = owed_amount === null ? null : (owed_amount * sent + refund.amount - 1n) / refund.amount;
   const owedRest = owed_amount === null || owedSent === null ? null : owed_amount - owedSent;
-  const numbers = (await listRefunds(db, paymentId)).map(({ number }) => number);
   await setRefundAmount(db, { id, amount: sent, owedAmount: owedSent });
+  const all = await listRefunds(db, paymentId);
+  const payment = await findPaymentRow(db, paymentId);
+  if (!payment) throw new Error(`the payment of ${id} does not exist`);
+  // Others of the payment can have sent more than they were requested with.
+  const left = computeLeft(payment.paid_amount, all);
+  const next = left < rest ? left : rest;
+  if (next <= 0n) return { owedSent, owedRest };
+  const owedNext = owedRest === null ? null : (owedRest * next + rest - 1n) / rest;
   await insertRefund(db, {
     id: newId("rfnd", at),
-    number: Math.max(...numbers) + 1,
+    number: Math.max(...all.map(({ number }) => number)) + 1,
     payment_id: paymentId,
     exception_id: null,
     merchant_id,
     asset,
-    amount: rest,
+    amount: next,
     owed_asset,
-    owed_amount: owedRest === 0n ? 1n : owedRest,
+    owed_amount: owedNext === 0n ? 1n : owedNext,
     receiver,
     state: "due",
     created_at: at,

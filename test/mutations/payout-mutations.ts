@@ -380,9 +380,15 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "the remainder of a converted refund draws nothing",
-        find: "owedRest === 0n ? 1n : owedRest",
-        replace: "owedRest",
+        find: "owedNext === 0n ? 1n : owedNext",
+        replace: "owedNext",
         tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
+      },
+      {
+        name: "the remainder of a lost refund is refunded although others of its payment have sent it",
+        find: "const next = left < rest ? left : rest;",
+        replace: "const next = left > rest ? left : rest;",
+        tests: ["test/integration/payments/payouts/restored-refunds.test.ts"],
       },
     ],
   },

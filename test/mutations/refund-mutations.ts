@@ -75,8 +75,18 @@ export const refundMutations: readonly MutationGroup[] = [
         replace: "...(more < covered ? [",
       },
       {
+        name: "another lost refund of the payment counts with what it was requested with",
+        find: "made.get(deriveNonce(deps.networks.deployment, keyOf(one)))?.amount ?? one.amount",
+        replace: "one.amount + 0n * BigInt(made.size)",
+      },
+      {
+        name: "a raise draws what the payment has left as well",
+        find: "if (beyond < 0n) return 0n;",
+        replace: "",
+      },
+      {
         name: "refunds that exceed what a lost one has left are not withdrawn",
-        find: "await moveToWithdrawn(db, { id, at: deps.now() });",
+        find: "await moveToWithdrawn(db, { id: one.id, at: deps.now() });",
         replace: "",
       },
     ],

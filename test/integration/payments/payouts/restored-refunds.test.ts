@@ -9,8 +9,8 @@ import { startTestSigner } from "../../../support/test-signer.ts";
 
 const UNIT = 1_000_000n;
 
-/** Makes a payment of 5 USDC, of which the lost database refunds 4. */
-async function loseRefundOfFour({ separate = true } = {}) {
+/** Makes a payment of 5 USDC, of which the lost database refunds these amounts, USDC: one of 4 if not given. */
+async function loseRefunds({ separate = true, values = [4n] } = {}) {
   const chain = await startChain();
   const options = separate ? { signer: (await startTestSigner(chain)).signer } : {};
   const first = await makeMerchantFixture(chain, options);
@@ -26,9 +26,12 @@ async function loseRefundOfFour({ separate = true } = {}) {
     first,
     chain,
     async (lost) => {
-      const { refundId } = unwrap(await request(lost, 4n));
-      expect(await lost.refund(refundId)).toEqual(["begun"]);
-      await lost.relay();
+      for (const value of values) {
+        const { refundId } = unwrap(await request(lost, value));
+        expect(await lost.refund(refundId)).toEqual(["begun"]);
+        await lost.relay();
+        await lost.watch();
+      }
     },
     options,
   );
@@ -48,7 +51,7 @@ async function loseRefundOfFour({ separate = true } = {}) {
 }
 
 test("a refund of which more was sent before a restore counts with what was sent, so that the buyer gets no more than they paid", async () => {
-  const made = await loseRefundOfFour();
+  const made = await loseRefunds();
   const { chain, restored, merchantId, destination, request, refunds, workFor, received } = made;
   unwrap(await request(2n));
   await workFor(3);
@@ -66,7 +69,7 @@ test("a refund of which more was sent before a restore counts with what was sent
 });
 
 test("a refund that exceeds what an earlier one of its payment has sent before a restore waits, and is withdrawn at the adoption", async () => {
-  const { chain, restored, request, refunds, workFor, received } = await loseRefundOfFour({ separate: false });
+  const { chain, restored, request, refunds, workFor, received } = await loseRefunds({ separate: false });
   unwrap(await request(2n));
   const { refundId: second } = unwrap(await request(1n));
   const { refundId: third } = unwrap(await request(2n));
@@ -85,7 +88,7 @@ test("a refund that exceeds what an earlier one of its payment has sent before a
 
 test("what a lost refund has sent beyond its merchant's balance is an exception, and counts as refunded", async () => {
   const { chain, restored, destination, request, refunds, workFor, received, paymentId, merchantId } =
-    await loseRefundOfFour({ separate: false });
+    await loseRefunds({ separate: false });
   const { refundId } = unwrap(await request(2n));
   expect(await restored.refund(refundId)).toEqual(["begun"]);
   // The merchant is paid out what is left before the refund is adopted.
@@ -97,5 +100,47 @@ test("what a lost refund has sent beyond its merchant's balance is an exception,
   expect(await request(3n)).toMatchObject({ code: "params_validation" });
   await payOut(restored, merchantId);
   expect(await received()).toBe(4n);
+  await expectReconciled(restored, chain);
+});
+
+test.each([false, true])(
+  "a later refund of a payment that was sent too counts with what it has sent, and its remainder is not refunded (separate signer: %s)",
+  async (separate) => {
+    const made = await loseRefunds({ separate, values: [4n, 1n] });
+    const { chain, restored, merchantId, destination, request, refunds, workFor, received } = made;
+    const { refundId } = unwrap(await request(2n));
+    expect(await restored.refund(refundId)).toEqual(["begun"]);
+    unwrap(await request(3n));
+    // The first is adopted before the second begins.
+    await work(restored);
+    expect(await refunds()).toMatchObject([{ amount: 4n * UNIT }, { amount: 3n * UNIT, state: "due" }]);
+    await workFor(4);
+    await payOut(restored, merchantId);
+    expect(await refunds()).toMatchObject([
+      { number: 1, amount: 4n * UNIT, state: "paid" },
+      { number: 2, amount: 1n * UNIT, state: "paid" },
+    ]);
+    expect(await received()).toBe(5n);
+    expect(await usdcBalance(chain, destination)).toBe(0n);
+    expect(await request(1n)).toMatchObject({ code: "already_refunded" });
+    expect(await listExceptions(restored.deps, 10)).toEqual([]);
+    await expectReconciled(restored, chain);
+  },
+);
+
+test("a raise draws on the merchant's balance only what was sent, while a later refund of the payment is yet to be split", async () => {
+  const made = await loseRefunds({ separate: false, values: [2n, 2n, 1n] });
+  const { chain, restored, merchantId, destination, request, refunds, workFor, received } = made;
+  const { refundId: one } = unwrap(await request(1n));
+  const { refundId: two } = unwrap(await request(1n));
+  expect(await restored.refund(one, two)).toEqual(["begun", "begun"]);
+  unwrap(await request(3n));
+  await work(restored);
+  await workFor(4);
+  await payOut(restored, merchantId);
+  expect(await refunds()).toMatchObject([2n, 2n, 1n].map((value) => ({ amount: value * UNIT, state: "paid" })));
+  expect(await received()).toBe(5n);
+  expect(await usdcBalance(chain, destination)).toBe(0n);
+  expect(await listExceptions(restored.deps, 10)).toEqual([]);
   await expectReconciled(restored, chain);
 });
