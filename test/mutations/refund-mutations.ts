@@ -80,6 +80,11 @@ export const refundMutations: readonly MutationGroup[] = [
         replace: "one.amount + 0n * BigInt(made.size)",
       },
       {
+        name: "a raise withdraws a refund that was sent too",
+        find: "if (await findSentReason(deps, db, { asset: one.asset, key: keyOf(one) })) continue;",
+        replace: "",
+      },
+      {
         name: "a raise draws what the payment has left as well",
         find: "if (beyond < 0n) return 0n;",
         replace: "",

@@ -9,8 +9,8 @@ import { startTestSigner } from "../../../support/test-signer.ts";
 
 const UNIT = 1_000_000n;
 
-/** Makes a payment of 5 USDC, of which the lost database refunds these amounts, USDC: one of 4 if not given. */
-async function loseRefunds({ separate = true, values = [4n] } = {}) {
+/** Makes a payment of 5 USDC, of which the lost database refunds these amounts, USDC: one of 4 if not given. It has not begun the `unsent` ones. */
+async function loseRefunds({ separate = true, values = [4n], unsent = [0n] } = {}) {
   const chain = await startChain();
   const options = separate ? { signer: (await startTestSigner(chain)).signer } : {};
   const first = await makeMerchantFixture(chain, options);
@@ -28,6 +28,7 @@ async function loseRefunds({ separate = true, values = [4n] } = {}) {
     async (lost) => {
       for (const value of values) {
         const { refundId } = unwrap(await request(lost, value));
+        if (unsent.includes(value)) continue;
         expect(await lost.refund(refundId)).toEqual(["begun"]);
         await lost.relay();
         await lost.watch();
@@ -142,5 +143,22 @@ test("a raise draws on the merchant's balance only what was sent, while a later 
   expect(await received()).toBe(5n);
   expect(await usdcBalance(chain, destination)).toBe(0n);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
+  await expectReconciled(restored, chain);
+});
+
+test("a raise withdraws no refund that was sent too, but the one before it that was not", async () => {
+  const made = await loseRefunds({ separate: false, values: [2n, 1n, 2n], unsent: [1n] });
+  const { chain, restored, merchantId, destination, request, refunds, workFor, received } = made;
+  const { refundId } = unwrap(await request(1n));
+  unwrap(await request(2n));
+  unwrap(await request(2n));
+  expect(await restored.refund(refundId)).toEqual(["begun"]);
+  await work(restored);
+  expect(await refunds()).toMatchObject([{ state: "paid" }, { state: "withdrawn" }, { state: "due" }]);
+  await workFor(3);
+  await payOut(restored, merchantId);
+  expect(await refunds()).toMatchObject([{ state: "paid" }, { state: "withdrawn" }, { state: "paid" }]);
+  expect(await received()).toBe(4n);
+  expect(await usdcBalance(chain, destination)).toBe(1n * UNIT);
   await expectReconciled(restored, chain);
 });
