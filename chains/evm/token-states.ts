@@ -1,4 +1,5 @@
 import { concat, encodeFunctionData, type Hex, hexToBigInt, parseAbi, slice, zeroHash } from "viem";
+import { ChainError } from "../errors.ts";
 import { keccak256 } from "../keccak256.ts";
 import { readCodeHashes } from "./account-code.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
@@ -42,10 +43,28 @@ export async function readTokenState(chain: EvmChain, { token }: EvmToken): Prom
   return { code, paused: paused === true, blocksTreasury: blocked.includes(true) };
 }
 
-/** Returns true if a token's issuer blocks an account at the newest block. A token without a block list blocks none. Throws ChainError. */
+/**
+ * Returns true if a token's issuer blocks an account at the newest block, as soon as two endpoints show the same. The only endpoint of a
+ * network decides alone, and so does one that shows no block while the others do not answer. A token without a block list blocks none.
+ * Throws ChainError, which is `endpoints_disagree` when one of several endpoints alone shows a block.
+ */
 export async function isBlockedByIssuer(chain: EvmChain, { token }: EvmToken, account: Hex): Promise<boolean> {
-  const outcomes = await simulateCalls(chain.rpc, chain, askBlocked(token, account));
-  return outcomes.some(isTrue);
+  const calls = askBlocked(token, account);
+  const shown: boolean[] = [];
+  let failure: unknown;
+  for (const { rpc } of chain.listEndpointsInOrder()) {
+    const outcomes = await simulateCalls(rpc, chain, calls).catch((error: unknown) => {
+      failure = error;
+    });
+    if (!outcomes) continue;
+    const isBlocked = outcomes.some(isTrue);
+    if (shown.includes(isBlocked)) return isBlocked;
+    shown.push(isBlocked);
+  }
+  if (shown.length === 0) throw failure;
+  if (!shown.includes(true)) return false;
+  if (chain.endpoints.length === 1) return true;
+  throw new ChainError("endpoints_disagree", { detail: `one endpoint alone shows that ${token} blocks ${account}` });
 }
 
 const askBlocked = (token: Hex, account: Hex): Call[] =>

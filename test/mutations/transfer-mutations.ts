@@ -1436,6 +1436,18 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "concat([...targets, ...(await readCodeHashes(rpc, [token, ...targets]))])",
         replace: "concat(await readCodeHashes(rpc, [token]))",
       },
+      {
+        name: "one endpoint alone has a refund held",
+        find: "if (shown.includes(isBlocked)) return isBlocked;",
+        replace: "return isBlocked;",
+        tests: ["test/integration/payments/payouts/issuer-blocklist.test.ts"],
+      },
+      {
+        name: "the only endpoint that answers has a refund held",
+        find: "if (chain.endpoints.length === 1) return true;",
+        replace: "return true;",
+        tests: ["test/integration/payments/payouts/issuer-blocklist.test.ts"],
+      },
     ],
   },
 ];

@@ -1,4 +1,4 @@
-import { type Hex, parseAbi } from "viem";
+import { encodeAbiParameters, type Hex, pad, parseAbi, toFunctionSelector } from "viem";
 import { expect, test } from "vitest";
 import { operator } from "../../../../local/chain-client.ts";
 import { newKey } from "../../../../local/networks-document.ts";
@@ -8,6 +8,7 @@ import { dispatchRefunds } from "../../../../payments/payouts/dispatch-payouts.t
 import { findRefundView } from "../../../../payments/payouts/find-refunds.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
+import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import {
   fundBuyer,
   fundBuyers,
@@ -153,4 +154,79 @@ test("a refund to a payer whom the issuer has blocked is never signed, and its m
   await setBlocked(chain, "unBlacklist", buyer.address);
   await fixture.pay(await fundBuyer(chain), 300n);
   expect(await dispatchRefunds(deps, [await request(blocked)])).toEqual(["begun"]);
+});
+
+/** Replaces an endpoint's answers about block lists. */
+const alterBlockLists =
+  (answer: unknown): Alter =>
+  (method, params, result) =>
+    method === "eth_call" && BLOCK_LISTS.some((selector) => JSON.stringify(params).includes(selector))
+      ? answer
+      : result;
+const BLOCK_LISTS = ["isBlacklisted", "isBlackListed"].map((name) => toFunctionSelector(`${name}(address)`).slice(2));
+
+/** The answer of an endpoint that shows an account as blocked, or as not blocked, by both functions. */
+function showBlocked(isBlocked: boolean): Alter {
+  const result = { success: true, returnData: pad(isBlocked ? "0x1" : "0x0") };
+  const results = [
+    {
+      type: "tuple[]",
+      components: [
+        { type: "bool", name: "success" },
+        { type: "bytes", name: "returnData" },
+      ],
+    },
+  ];
+  return alterBlockLists(encodeAbiParameters(results, [[result, result]]));
+}
+
+/** Requests the refund of a payment on a network with several endpoints, of which the first one can be altered. */
+async function startRefund({ endpoints }: { endpoints: number }) {
+  const chain = await startChain();
+  const proxies = [];
+  for (let index = 0; index < endpoints; index += 1) proxies.push(await startAlteringProxy({ target: chain.url }));
+  const [first] = proxies;
+  if (!first) throw new Error("no endpoint");
+  const fixture = await makeMerchantFixture(chain, { rpcUrls: proxies.map(({ url }) => url) });
+  const buyer = await fundBuyer(chain);
+  const paymentId = await fixture.pay(buyer, 300n);
+  const refund = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: fixture.mode }));
+  const dispatch = () => dispatchRefunds(fixture.deps, [refund.refundId]);
+  const readStatus = async () => unwrap(await findRefundView(fixture.deps, refund)).status;
+  return { chain, first, buyer, dispatch, readStatus };
+}
+
+test("one endpoint of three that shows a refund's receiver as blocked by the issuer does not hold the refund", async () => {
+  const { first, dispatch } = await startRefund({ endpoints: 3 });
+  first.alter(showBlocked(true));
+  expect(await dispatch()).toEqual(["begun"]);
+});
+
+test("one endpoint of three that conceals the issuer's block does not have the refund signed", async () => {
+  const { chain, first, buyer, dispatch, readStatus } = await startRefund({ endpoints: 3 });
+  await setBlocked(chain, "blacklist", buyer.address);
+  first.alter(showBlocked(false));
+  expect(await dispatch()).toEqual(["receiver_blocked"]);
+  expect(await readStatus()).toBe("held");
+});
+
+test("a refund waits, and is not held, while one of two endpoints alone shows its receiver as blocked by the issuer", async () => {
+  const { first, dispatch, readStatus } = await startRefund({ endpoints: 2 });
+  first.alter(showBlocked(true));
+  await expect(dispatch()).rejects.toMatchObject({ code: "endpoints_disagree", transient: true });
+  expect(await readStatus()).toBe("pending");
+  first.alter(undefined);
+  expect(await dispatch()).toEqual(["begun"]);
+});
+
+test("one endpoint that answers holds no refund alone while the other one is away, and has one sent that it does not show as blocked", async () => {
+  const blocked = await startRefund({ endpoints: 2 });
+  await setBlocked(blocked.chain, "blacklist", blocked.buyer.address);
+  const away = alterBlockLists(new RpcRefusal({ code: -32603, message: "internal error" }));
+  blocked.first.alter(away);
+  await expect(blocked.dispatch()).rejects.toMatchObject({ code: "endpoints_disagree" });
+  expect(await blocked.readStatus()).toBe("pending");
+  const served = await startRefund({ endpoints: 2 });
+  served.first.alter(away);
+  expect(await served.dispatch()).toEqual(["begun"]);
 });
