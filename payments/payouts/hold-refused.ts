@@ -5,30 +5,46 @@ import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
 import type { ScreeningDeps } from "../../transfers/list-screening.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import type { ForgottenPayouts } from "./paid-before-restore.ts";
+import { type ForgottenPayouts, wasPaid } from "./paid-before-restore.ts";
 import { chainOf } from "./sign-payout.ts";
+
+type Deps = Pick<PaymentDeps, "db" | "now" | "log" | "chains"> & ScreeningDeps;
+type Held = "not_served" | "receiver_blocked";
 
 /**
  * Holds a refund and returns `not_served` when the operator does not serve its receiver, or `receiver_blocked` when the token's issuer
  * blocks it. Nothing is signed for such a refund: a signature stays valid, so its money could not go back to the merchant's balance.
+ *
+ * A refund that was sent before a restore is never held: it cannot be withdrawn, so it could neither begin nor end. Nothing is sent for it
+ * any more once what the chain shows is booked. Until then a reorg can revert it, and it waits as `unrecorded_payout`.
  */
 export async function holdRefused(
-  deps: Pick<PaymentDeps, "db" | "now" | "log" | "chains"> & ScreeningDeps,
-  { id, asset, receiver }: DueRefund,
+  deps: Deps,
+  refund: DueRefund,
   forgotten: ForgottenPayouts,
-): Promise<"not_served" | "receiver_blocked" | undefined> {
-  const account = receiver ?? "";
-  const chain = getChain(deps.chains, chainOf(asset));
-  const refused = await screenAccounts(deps, chain, [account]);
-  const held_reason = refused.size > 0 ? "screening" : "receiver_blocked";
-  // One that was sent before a restore is adopted, and nothing is sent.
-  const mayPass = async () => forgotten.has(id) || !(await getTransferDriver(chain).isBlockedByIssuer(asset, account));
-  if (refused.size === 0 && (await mayPass())) return undefined;
+): Promise<Held | "unrecorded_payout" | undefined> {
+  const { id } = refund;
+  if (wasPaid(forgotten, refund)) return undefined;
+  const refused = await findRefusal(deps, refund);
+  if (!refused) return undefined;
+  if (forgotten.has(id)) {
+    deps.log.error({ refund: id, reason: refused }, "refund waits: what the chain shows as sent for it is not final");
+    return "unrecorded_payout";
+  }
+  const held_reason = refused === "not_served" ? "screening" : refused;
   deps.log.error(
     { refund: id, reason: held_reason },
     "refund held: its receiver is not served, or the token blocks it",
   );
   const set = { due_at: null, held_reason } as const;
   await moveRows(deps.db, "refund", { ids: [id], from: "due", to: "held", at: deps.now(), set });
-  return refused.size > 0 ? "not_served" : "receiver_blocked";
+  return refused;
+}
+
+/** Returns why nothing may be sent to the receiver of a refund, if so. */
+async function findRefusal(deps: Deps, { asset, receiver }: DueRefund): Promise<Held | undefined> {
+  const account = receiver ?? "";
+  const chain = getChain(deps.chains, chainOf(asset));
+  if ((await screenAccounts(deps, chain, [account])).size > 0) return "not_served";
+  return (await getTransferDriver(chain).isBlockedByIssuer(asset, account)) ? "receiver_blocked" : undefined;
 }

@@ -113,14 +113,26 @@ export const refundMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a refund to an account that the token's issuer blocks begins",
-        find: "forgotten.has(id) || !(await",
-        replace: "forgotten.has(id) || true || !(await",
+        find: '? "receiver_blocked" : undefined;',
+        replace: "? undefined : undefined;",
       },
       {
         name: "a refund is sent to an account that is no longer supported",
-        find: "if (refused.size === 0 && (await mayPass())) return undefined;",
-        replace: "if (await mayPass()) return undefined;",
+        find: "[account])).size > 0)",
+        replace: "[account])).size < 0)",
         tests: refunds,
+      },
+      {
+        name: "a refund that was sent before a restore is held because its receiver is no longer served",
+        find: "if (wasPaid(forgotten, refund)) return undefined;",
+        replace: "",
+        tests: ["test/integration/payments/payouts/restored-held-refunds.test.ts"],
+      },
+      {
+        name: "a refund that was sent before a restore is held before it is final",
+        find: "if (forgotten.has(id)) {",
+        replace: "if (false) {",
+        tests: ["test/integration/payments/payouts/restored-held-refunds.test.ts"],
       },
     ],
   },
