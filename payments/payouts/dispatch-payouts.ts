@@ -108,13 +108,25 @@ async function reportOutcomes(
       if (!first.is_fresh || short.length > 0) await resumeQueue(deps.db, key);
       continue;
     }
-    const obstacles = found.map(({ outcome }) => outcome).filter(isObstacle);
-    // Operators can add inventory, while a balance waits for the merchant's payments.
-    const obstacle = obstacles.find((one) => one === "inventory_short") ?? obstacles[0];
     // `watcher_behind` blocks nothing: the sweep skips the chain, and its queues stay due.
-    const isTransient = obstacle !== undefined && isRefusal(obstacle) && isTransientRefusal(obstacle);
+    const obstacle = chooseObstacle(found.map(({ outcome }) => outcome).filter(isObstacle));
+    const isTransient = obstacle !== undefined && isTransientObstacle(obstacle);
     if (obstacle) await blockQueue(deps.db, { ...key, version: first.version, obstacle, isTransient });
   }
+}
+
+/**
+ * Returns the obstacle that is stored with a queue whose payouts wait for several, because alerts, wakes and the next check depend on it:
+ * a refusal that may go away within a minute, then what a person has to find out about, then a lack of inventory, which operators can
+ * add, while a balance waits for the merchant's payments. Otherwise it is the first one. Pure.
+ */
+export function chooseObstacle(found: readonly Obstacle[]): Obstacle | undefined {
+  return (
+    found.find(isTransientObstacle) ??
+    found.find((one) => one === "unrecorded_payout" || isRefusal(one)) ??
+    found.find((one) => one === "inventory_short") ??
+    found[0]
+  );
 }
 
 /**
@@ -125,8 +137,9 @@ const mustDefer = (kind: PayoutKind, outcome: Outcome): boolean =>
   amountObstacles.some((obstacle) => obstacle === outcome) ||
   (kind === "refund" && outcome === "unrecorded_payout") ||
   (isRefusal(outcome) && !isTransientRefusal(outcome));
-const isRefusal = (outcome: Outcome): outcome is RefusalReason => refusalReasons.some((reason) => reason === outcome);
 
+const isRefusal = (outcome: Outcome): outcome is RefusalReason => refusalReasons.some((reason) => reason === outcome);
+const isTransientObstacle = (obstacle: Obstacle): boolean => isRefusal(obstacle) && isTransientRefusal(obstacle);
 const isObstacle = (outcome: Outcome): outcome is Obstacle => outcome !== "begun" && outcome !== "watcher_behind";
 
 /** A blocked queue, for operators. `waiting` counts its payouts up to 10,000. */

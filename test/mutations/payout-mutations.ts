@@ -297,8 +297,20 @@ export const payoutMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a refund that lacks balance hides another one that lacks inventory",
-        find: 'obstacles.find((one) => one === "inventory_short") ?? obstacles[0]',
-        replace: "obstacles[0]",
+        find: 'found.find((one) => one === "inventory_short") ??',
+        replace: "",
+      },
+      {
+        name: "a lack of inventory delays a refund whose refusal may go away within a minute",
+        find: "found.find(isTransientObstacle) ??",
+        replace: "",
+        tests: ["test/unit/payments/payouts/choose-obstacle.test.ts"],
+      },
+      {
+        name: "a lack of inventory hides a refusal that a person has to find out about",
+        find: 'found.find((one) => one === "unrecorded_payout" || isRefusal(one)) ??',
+        replace: "",
+        tests: ["test/unit/payments/payouts/choose-obstacle.test.ts"],
       },
     ],
   },
