@@ -2,6 +2,7 @@ import { commitIfOk } from "../db/in-transaction.ts";
 import { moveRows } from "../db/moves.ts";
 import type { ObservationRow } from "../db/queries/observations.ts";
 import { assignObservation, listUsedNonces, lockMovementByNonce } from "../db/queries/payout-nonces.ts";
+import { wakeShortPayouts } from "../db/queries/payout-queue.ts";
 import { holdTransfer, type TransferRow } from "../db/queries/transfers.ts";
 import type { Db } from "../db/tables.ts";
 import { holdUnprocessable } from "./hold-unprocessable.ts";
@@ -64,6 +65,9 @@ async function adopt(deps: TransferDeps, row: TransferRow, book: BookAdopted): P
     deps.log.error({ transfer: row.id, chain: row.chain, error }, "payout is held");
     return holdTransfer(deps.db, { id: row.id, error, now: deps.now() });
   }
+  // Until now the movement counted as money that has left, and the payout as money in transit. The wake follows the commit because it
+  // locks the queues of all merchants.
+  await wakeShortPayouts(deps.db, row.chain);
   const { movement, isExact, amount } = adopted;
   const facts = { transfer: row.id, chain: row.chain, tx: movement.tx_hash };
   if (isExact) deps.log.warn(facts, "payout was already made and is adopted");

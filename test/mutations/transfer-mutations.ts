@@ -1314,6 +1314,12 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "return [...rows];",
       },
       {
+        name: "payouts that a lost payout has left short wait for ten minutes after its adoption",
+        find: "await wakeShortPayouts(deps.db, row.chain);",
+        replace: "",
+        tests: ["test/integration/payments/payouts/restored-inventory.test.ts"],
+      },
+      {
         name: "an adoption that throws stops the other transfers of its chain",
         find: ".catch((error: unknown) => holdUnprocessable(deps, row, error))",
         replace: "",

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { newKey } from "../../../../local/networks-document.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
+import { dispatchSettlements, takePayouts } from "../../../../payments/payouts/dispatch-payouts.ts";
 import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, sendUsdc, usdcBalance } from "../../../support/evm-chain.ts";
@@ -13,22 +14,26 @@ import { mintTestToken, startTokenKinds, testTokenBalance } from "../../../suppo
 
 const UNIT = 1_000_000n;
 
-/** Starts a merchant who is owed 10 USDC for a payment in another asset, and a treasury that has this inventory and no more. */
-async function startShop() {
+/** Starts a merchant who is owed 10 USDC for a payment in another asset, and a treasury that has this inventory or more. */
+async function startShop({ inventory = 10n * UNIT } = {}) {
   const { chain, assets, change } = await startTokenKinds();
   const options = { change, assets: [assets.usdc] };
   const first = await makeMerchantFixture(chain, options);
-  const { deps, accountId, merchantId, mode } = first;
-  const owner = { accountId, merchantId, mode };
-  const [{ id } = { id: "" }] = unwrap(await listDestinations(deps, owner));
-  unwrap(await setAcceptsOtherAssets(deps, { actor: testActor, ...owner, id, accept: true }));
-  await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, 10n * UNIT);
+  const { deps } = first;
+  await acceptOtherAssets(first);
+  await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, inventory);
   await first.watch();
   const [{ id: exception } = { id: 0 }] = await listExceptions(deps, 50);
   unwrap(await bookException(deps, { actor: testActor, id: exception, as: "capital", note: "inventory" }));
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, assets.permit, buyer.address);
   return { chain, assets, options, first, buyer, paymentId: await first.pay(buyer, 1_000n) };
+}
+
+async function acceptOtherAssets({ deps, accountId, merchantId, mode }: MerchantFixture): Promise<void> {
+  const owner = { accountId, merchantId, mode };
+  const [{ id } = { id: "" }] = unwrap(await listDestinations(deps, owner));
+  unwrap(await setAcceptsOtherAssets(deps, { actor: testActor, ...owner, id, accept: true }));
 }
 
 test("a lost payout of money that came in another asset is adopted although the inventory that has paid it is short", async () => {
@@ -51,6 +56,31 @@ test("a lost payout of money that came in another asset is adopted although the 
   expect(await usdcBalance(chain, destination)).toBe(10n * UNIT);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
   await expectReconciled(restored, chain);
+});
+
+test("a payout that waits for inventory that a lost payout seems to take twice is due again once that one is adopted", async () => {
+  const { chain, assets, options, first, buyer, paymentId } = await startShop({ inventory: 20n * UNIT });
+  const other = await makeMerchantFixture(chain, { ...options, databaseUrl: first.databaseUrl });
+  await acceptOtherAssets(other);
+  await mintTestToken(chain, assets.permit, buyer.address);
+  const waiting = await other.pay(buyer, 1_000n);
+  await other.db.destroy();
+  const restored = await restoreDatabase(
+    first,
+    chain,
+    async (lost) => {
+      expect(await lost.settle((await lost.settlementOf(paymentId)).id)).toEqual(["begun"]);
+      await lost.relay();
+    },
+    options,
+  );
+  expect(await restored.settle((await restored.settlementOf(paymentId)).id)).toEqual(["begun"]);
+  const { id: next } = await restored.settlementOf(waiting);
+  expect(await dispatchSettlements(restored.deps, [next])).toEqual(["inventory_short"]);
+  for (let round = 0; round < 3; round += 1) await work(restored);
+  const due = (await takePayouts(restored.deps, "settlement")).flatMap(({ ids }) => ids);
+  expect(due).toContain(next);
+  expect(await dispatchSettlements(restored.deps, [next])).toEqual(["begun"]);
 });
 
 test("a lost refund of a payment in another asset is adopted although the inventory that has paid it is short", async () => {
