@@ -7,7 +7,8 @@ import { append, type GrantsOf, ofWorkers, read, readers, write, writeAndDelete 
 export const ledgerGrants: GrantsOf<LedgerTables & PayoutTables & RetentionTables> = {
   // What is owed and was paid
   settlement: { ...ofWorkers, board: read, admin: write },
-  settlement_deduction: { ...readers, worker: append },
+  // A refund that is raised deducts from the same payment again.
+  settlement_deduction: { ...readers, worker: { ...append, update: ["amount"] } },
   refund: {
     ...readers,
     api: {

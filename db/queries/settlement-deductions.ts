@@ -38,6 +38,7 @@ async function deduct(
       where part > 0
     ) in_order
     where before < ${amount}::numeric
+    on conflict (refund_id, settlement_id, payment_id) do update set amount = settlement_deduction.amount + excluded.amount
     returning amount`.execute(db);
   return rows.reduce((sum, row) => sum + row.amount, 0n);
 }

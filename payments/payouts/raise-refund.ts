@@ -11,6 +11,7 @@ import {
   type RefundRow,
   setRefundAmount,
 } from "../../db/queries/refunds.ts";
+import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { refundOverpaidGroup, refundRaisedGroup } from "../accounting/payout-groups.ts";
@@ -90,7 +91,10 @@ async function withdrawExcess(
   return beyond < more ? beyond : more;
 }
 
-/** Draws an amount on the merchant's settlements that have not begun, as far as they cover it. Returns what was drawn. */
+/**
+ * Draws an amount on the merchant's settlements that have not begun, as far as they cover it, and records it with their payments.
+ * Returns what was drawn.
+ */
 async function drawCovered(
   { now }: Deps,
   db: Db,
@@ -100,7 +104,12 @@ async function drawCovered(
   const balance = { merchantId, asset: owed_asset ?? asset };
   const of = { ...balance, own: payment.settlement_id, converted: owed_asset !== null, amount: wanted };
   let left = wanted;
-  for (const one of await lockCovering(db, of)) left -= await deductFromSettlement(db, one, left, now());
+  for (const one of await lockCovering(db, of)) {
+    const taken = await deductFromSettlement(db, one, left, now());
+    const from = { refundId: refund.id, settlementId: one.id, paymentId: payment.id };
+    if (taken > 0n) await insertDeductions(db, { ...from, amount: taken });
+    left -= taken;
+  }
   const drawn = wanted - left;
   if (drawn > 0n && !(await debitMerchant(db, { ...balance, amount: drawn })))
     throw new Error(`the settlements of ${merchantId} exceed its balance`);

@@ -66,8 +66,13 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "the merchant's balance pays for nothing that a lost refund has sent beyond its amount",
-        find: "for (const one of await lockCovering(db, of)) left -=",
-        replace: "for (const one of (await lockCovering(db, of)).slice(1_000)) left -=",
+        find: "for (const one of await lockCovering(db, of)) {",
+        replace: "for (const one of (await lockCovering(db, of)).slice(1_000)) {",
+      },
+      {
+        name: "a payment is reported as paid out with what a raised refund has deducted from it",
+        find: "if (taken > 0n) await insertDeductions(db, { ...from, amount: taken });",
+        replace: "",
       },
       {
         name: "what no balance covers of a lost refund is no exception",

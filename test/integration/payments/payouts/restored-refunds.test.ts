@@ -62,6 +62,11 @@ test("a refund of which more was sent before a restore counts with what was sent
   expect(await request(1n)).toMatchObject({ code: "already_refunded" });
   await workFor(3);
   await payOut(restored, merchantId);
+  // The payment is reported with what was deducted from it.
+  expect(await restored.db.selectFrom("settlement_deduction").select("amount").orderBy("amount").execute()).toEqual([
+    { amount: 1n * UNIT },
+    { amount: 4n * UNIT },
+  ]);
   // The merchant's balance has paid all of it.
   expect(await received()).toBe(5n);
   expect(await usdcBalance(chain, destination)).toBe(0n);
