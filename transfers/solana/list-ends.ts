@@ -30,7 +30,7 @@ export function findEndOfLists(cursor: AccountCursor, reached: number) {
     /** Returns after which transaction an endpoint lists. It can refuse to list when it does not know it. */
     untilOf: (by: string) => (knows(by) ? (cursor.until_signature ?? undefined) : undefined),
     isUsable: ({ by, page }: EndpointPage) =>
-      knows(by) ? isContinuous(page, cursor, reached) : page.length > 0 || listedSlot === null,
+      (!knows(by) && (page.length > 0 || listedSlot === null)) || isContinuous(page, cursor, reached),
     isEnd: (firstSlot: number) => isCovered(cursor, firstSlot),
     /** Returns the new part of a page. */
     cut: ({ by, page }: EndpointPage): Part => (knows(by) ? cutKnown(page, signature) : cutAfter(page, since)),

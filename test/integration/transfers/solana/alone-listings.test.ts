@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { encodeBase58 } from "../../../../chains/solana/base58.ts";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeListedFixture, waitFinalized } from "../../../support/solana-history.ts";
 import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { sendDust, startTestSolana } from "../../../support/test-solana.ts";
@@ -71,17 +72,22 @@ const refuseUnknown =
       : result;
   };
 
-/** Makes a deployment whose first endpoint has listed the history alone, up to a transaction that it has invented. */
-async function startFixture() {
-  const liar = await startAlteringProxy({ target: solana.url });
-  const honest = await startAlteringProxy({ target: solana.url });
-  const rpcUrls = [liar.url, honest.url];
+/** Makes a deployment with these endpoints, which has listed the transaction that made the treasury's account. */
+async function makeListed(rpcUrls: readonly string[]): Promise<SolanaMerchantFixture> {
   const some = await makeListedFixture(solana, { rpcUrls, change: { maxHeadAgeMs: null } });
   const isListed = async () => {
     await moveOn(some);
     return (await cursorOf(some)).signature !== null;
   };
   await waitFor(isListed, { within: 20_000 });
+  return some;
+}
+
+/** Makes a deployment whose first endpoint has listed the history alone, up to a transaction that it has invented. */
+async function startFixture() {
+  const liar = await startAlteringProxy({ target: solana.url });
+  const honest = await startAlteringProxy({ target: solana.url });
+  const some = await makeListed([liar.url, honest.url]);
   await sendFinal(some, 2);
   await moveOn(some);
   const { hide, signatures } = startLiar();
@@ -116,5 +122,38 @@ test.each([
     const [shown = ""] = await sendFinal(some, 1);
     await moveOn(some, 100);
     expect(await cursorOf(some)).toMatchObject({ signature: shown, shown_by: null, relist_slot: null });
+  },
+);
+
+/** More than a day of slots: endpoints may have deleted what is older. */
+const DAY_SLOTS = 216_000;
+
+test.each([
+  { what: "says where its history begins", begins: undefined },
+  { what: "does not know where its history begins", begins: 0 },
+])(
+  "a token without deposits for long costs one call a listing, and is listed at two endpoints, after one of them has missed a listing that $what",
+  async ({ begins }) => {
+    const poor = await startAlteringProxy({ target: solana.url });
+    const proxy = await startFaultProxy({ target: poor.url });
+    const some = await makeListed([solana.url, proxy.url]);
+    await solana.knobs.jump(DAY_SLOTS + 1_000);
+    await some.readHistory();
+    const from = Number((await cursorOf(some)).listed_slot) - 100;
+    poor.alter(isAway);
+    await some.readHistory();
+    expect((await cursorOf(some)).shown_by).not.toBeNull();
+    poor.alter((method, _params, result) => {
+      if (method === "getFirstAvailableBlock") return begins ?? from;
+      if (method !== "getSignaturesForAddress") return result;
+      return (result as Listed[]).filter(({ slot }) => slot >= from);
+    });
+    // What was missed is listed again.
+    await some.readHistory();
+    const count = () => ["getSignaturesForAddress", "getFirstAvailableBlock"].map((method) => proxy.calls[method] ?? 0);
+    const [lists = 0, begin = 0] = count();
+    await some.readHistory();
+    expect(count()).toEqual([lists + 1, begin]);
+    expect((await cursorOf(some)).relist_slot).toBeNull();
   },
 );
