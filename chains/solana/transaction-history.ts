@@ -148,6 +148,16 @@ export async function findNewestSignature(
   }
 }
 
+/**
+ * Returns true if an endpoint says that its history begins after a slot, and false if it does not answer. Asks as `queryNext` does, and
+ * throws ChainError `budget_spent`.
+ */
+export async function beginsAfter(chain: SolanaChain, endpoint: string, slot: number): Promise<boolean> {
+  const isAsked = (by: string) => by === endpoint;
+  const begin = await chain.rpc.queryNext("getFirstAvailableBlock", (_connection, call) => askFirstSlot(call), isAsked);
+  return begin !== undefined && begin.answer > slot;
+}
+
 /** A transaction, and how deep it has to be. */
 type Wanted = { signature: string; commitment: "confirmed" | "finalized" };
 /** Reads something from a transaction as endpoint `by` has it. Throws ChainError `rpc_answer` for an answer that lacks what is needed. */

@@ -115,6 +115,22 @@ export async function storeListing(db: Db, held: HeldAccount, progress: ListingP
   return update(db, held, { ...end, ...reached, ...relist, listing: null });
 }
 
+/**
+ * Has what came from a transaction on listed again at two endpoints, unless it is to be anyway. Returns false when another owner has the
+ * lease by now.
+ */
+export async function relistFrom(
+  db: Db,
+  held: HeldAccount,
+  { slot, listed_after: listedAfter }: { slot: number; listed_after: Date | null },
+): Promise<boolean> {
+  return update(db, held, {
+    relist_slot: sql<number>`least(relist_slot, ${slot - 1}::bigint)`,
+    relist_before: null,
+    relist_at: sql<Date | null>`case when relist_slot < ${slot}::bigint then relist_at else ${listedAfter}::timestamptz end`,
+  });
+}
+
 /** Updates the cursor. Returns false when the owner no longer has the lease. */
 async function update(
   db: Db,

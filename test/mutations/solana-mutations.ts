@@ -323,6 +323,12 @@ export const solanaMutations: readonly MutationGroup[] = [
         tests: stuckFinal,
       },
       {
+        name: "an attempt to compare counts although no endpoint answers any call",
+        find: "if (cursor && account.isReachable)",
+        replace: "if (cursor)",
+        tests: ["test/integration/transfers/solana/unanswered-entries.test.ts"],
+      },
+      {
         name: "an attempt counts although no endpoint answers any call",
         find: "counts: account.isReachable || !isUnreachable(reading.error)",
         replace: "counts: true",
@@ -991,8 +997,8 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "an endpoint decides against others that disagree",
-        find: "isAloneForLong(deps, chain, isOut) && readings.length === 0;",
-        replace: "isAloneForLong(deps, chain, isOut);",
+        find: "isAloneForLong(deps, chain, isOut) && readings.length === 0 && isOld;",
+        replace: "isAloneForLong(deps, chain, isOut) && isOld;",
       },
       {
         name: "a stranger's transaction without a movement costs a call of each endpoint",
@@ -1026,11 +1032,25 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "one endpoint ends for ever what the other one lists and cannot return",
-        find: "isOnlyOne && isOld && isRelisted(entry)",
-        replace: "isOnlyOne && isOld",
+        find: "isOnlyOne && isRelisted(entry, isOut)",
+        replace: "isOnlyOne",
         tests: [
           "test/unit/transfers/solana/compare-readings.test.ts",
           "test/integration/transfers/solana/waiting-entries.test.ts",
+        ],
+      },
+      {
+        name: "one endpoint ends for ever what another one that is out may show",
+        find: "if (lacking.length < chain.network.rpc.length - 1) return false;",
+        replace: "",
+      },
+      {
+        name: "a transaction from before the second endpoint's history waits for ever",
+        find: "(isOnlyOne && (await isBeforeOthers(account, entry, compared)))",
+        replace: "false",
+        tests: [
+          "test/unit/transfers/solana/compare-readings.test.ts",
+          "test/integration/transfers/solana/unanswered-entries.test.ts",
         ],
       },
     ],
@@ -1043,6 +1063,18 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "an endpoint that was repaired is not asked again about a transaction that it has shown wrongly",
         find: "[...others, ...contradicted].map(",
         replace: "others.map(",
+      },
+      {
+        name: "a payment waits for an endpoint that is out as long as it is, because that one has listed a transaction",
+        find: "(isOut && urgent) || ",
+        replace: "",
+        tests: ["test/integration/transfers/solana/unanswered-entries.test.ts"],
+      },
+      {
+        name: "an invented slot has what came after it listed again",
+        find: "(isOut && urgent)",
+        replace: "isOut",
+        tests: ["test/integration/transfers/solana/unanswered-entries.test.ts"],
       },
       {
         name: "the reading of an endpoint that was removed still counts",
@@ -1122,9 +1154,26 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/record-entries.ts",
+    tests: ["test/integration/transfers/solana/unanswered-entries.test.ts"],
+    mutations: [
+      {
+        name: "what one endpoint alone has shown of a transaction that both have listed is not listed again",
+        find: "if (oldest && !(await relistFrom(db, held, oldest))) return () => undefined;",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/list-ends.ts",
     tests: ["test/integration/transfers/solana/short-history.test.ts"],
     mutations: [
+      {
+        name: "each listing of a quiet token asks an endpoint that has missed one where its history begins",
+        find: "(page.length > 0 || listedSlot === null)) || isContinuous(page, cursor, reached)",
+        replace: "(page.length > 0 || listedSlot === null)) || (knows(by) && isContinuous(page, cursor, reached))",
+        tests: ["test/integration/transfers/solana/alone-listings.test.ts"],
+      },
       {
         name: "an endpoint's empty page ends a listing of the history",
         find: "isOld && final - listedSlot <= RECENT_SLOTS",

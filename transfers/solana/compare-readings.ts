@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ChainError } from "../../chains/errors.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
+import { beginsAfter } from "../../chains/solana/transaction-history.ts";
 import type { HistoryEntry, WaitingEntry } from "../../db/queries/history-entries.ts";
 import type { StoredReading } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -19,8 +20,8 @@ const COMPARE_MS = 5_000;
 type Deps = Pick<TransferDeps, "metrics" | "log" | "now">;
 type Account = { chain: SolanaChain; token: SolanaToken };
 type Entry = { entry: WaitingEntry };
-/** What other endpoints show of an entry, and whether one has answered. */
-type Compared = { readings: Reading[]; isAnswered: boolean };
+/** What other endpoints show of an entry, and those that answered without it. */
+type Compared = { readings: Reading[]; lacking: string[] };
 /** Why an entry does not count yet; `isContradicted` when other endpoints show something else. */
 type Failure = Entry & { error: ChainError; isContradicted: boolean };
 
@@ -30,17 +31,20 @@ const aloneSince = new WeakMap<SolanaChain, number>();
 /**
  * Compares stored readings, which one endpoint must not decide (`needsComparison`), with those of other endpoints. Returns what counts:
  * what two show, otherwise the movements that the instructions of one explain, and after half a minute what one alone shows of an entry
- * that `isRelisted` accepts.
+ * that `isRelisted` accepts (`isAlone`), or to which no other endpoint's history goes back.
  * `failures` has the others that were compared. Strangers make such transactions cheaply, so this is slower than reading, asks the other
  * endpoints one after the other until two agree, and leaves the rest to a later run when none answers or can spare a call.
  */
 export async function compareReadings(
   deps: Deps,
   account: Account,
-  { waiting, isRelisted }: { waiting: readonly WaitingEntry[]; isRelisted: (entry: HistoryEntry) => boolean },
-): Promise<{ reads: (Entry & Found)[]; failures: Failure[] }> {
+  {
+    waiting,
+    isRelisted,
+  }: { waiting: readonly WaitingEntry[]; isRelisted: (entry: HistoryEntry, isOut: boolean) => boolean },
+): Promise<{ reads: (Entry & Found & { isAlone: boolean })[]; failures: Failure[] }> {
   const { chain } = account;
-  const reads: (Entry & Found)[] = [];
+  const reads: (Entry & Found & { isAlone: boolean })[] = [];
   const failures: Failure[] = [];
   const paceMs = 1_000 / Math.max(1, chain.network.historyReadsPerSecond * COMPARED);
   const until = performance.now() + COMPARE_MS;
@@ -53,11 +57,12 @@ export async function compareReadings(
     try {
       const compared = await readOthers(account, entry);
       readings = compared.readings;
-      isOut = !compared.isAnswered;
-      const isOnlyOne = isAloneForLong(deps, chain, isOut) && readings.length === 0;
-      const isBelieved = isOnlyOne && isOld && isRelisted(entry);
+      isOut = readings.length + compared.lacking.length === 0;
+      const isOnlyOne = isAloneForLong(deps, chain, isOut) && readings.length === 0 && isOld;
+      const isAlone = isOnlyOne && isRelisted(entry, isOut);
+      const isBelieved = isAlone || (isOnlyOne && (await isBeforeOthers(account, entry, compared)));
       const found = findDecided(entry, readings) ?? (isBelieved ? await readFirst(account, entry) : undefined);
-      reads.push({ entry, ...accept(deps, chain, { entry, readings, found }) });
+      reads.push({ entry, isAlone, ...accept(deps, chain, { entry, readings, found }) });
     } catch (error) {
       if (!(error instanceof ChainError)) throw error;
       if (error.code === "budget_spent") {
@@ -83,14 +88,24 @@ function isAloneForLong(deps: Deps, chain: SolanaChain, isOut: boolean): boolean
 /** Returns the readings of as many other endpoints as it takes until two agree. Throws ChainError `budget_spent`. */
 async function readOthers(account: Account, { signature, reading: first }: WaitingEntry): Promise<Compared> {
   const readings: Reading[] = [];
+  const lacking: string[] = [];
   const asked = new Set([first.by]);
   while (!findAgreed(first, readings)) {
     const next = await readEntryElsewhere(account, signature, (by) => !asked.has(by));
     if (!next) break;
     asked.add(next.by);
     if (next.answer) readings.push(next.answer);
+    else lacking.push(next.by);
   }
-  return { readings, isAnswered: asked.size > 1 };
+  return { readings, lacking };
+}
+
+/** Returns true if all other endpoints answer without an entry because their histories begin after it. Throws ChainError `budget_spent`. */
+async function isBeforeOthers({ chain }: Account, { slot }: WaitingEntry, { lacking }: Compared): Promise<boolean> {
+  // Another one that is out may go back that far.
+  if (lacking.length < chain.network.rpc.length - 1) return false;
+  for (const by of lacking) if (!(await beginsAfter(chain, by, slot))) return false;
+  return true;
 }
 
 /** Returns the reading of another endpoint that counts: one that two show, or one that its instructions explain. */

@@ -89,12 +89,12 @@ type Renew = () => Promise<AccountCursor | undefined>;
 
 /**
  * Reads parts until nothing is due or the time limit is reached, no faster than the network's setting allows. Then compares what one
- * endpoint must not decide.
+ * endpoint must not decide, which counts as an attempt, unless no endpoint answers.
  */
 async function readEntries(deps: TransferDeps, account: ListedAccount, renew: Renew): Promise<boolean> {
   const isRead = await readParts(deps, account, renew);
   const cursor = await renew();
-  if (cursor) await compareWaiting(deps, account, cursor);
+  if (cursor && account.isReachable) await compareWaiting(deps, account, cursor);
   return isRead;
 }
 

@@ -1,6 +1,6 @@
 import { ChainError } from "../../chains/errors.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
-import type { HeldAccount } from "../../db/queries/account-cursors.ts";
+import { type HeldAccount, relistFrom } from "../../db/queries/account-cursors.ts";
 import { type HistoryEntry, recordEntryErrors, takeEntries } from "../../db/queries/history-entries.ts";
 import { listKnownMovements } from "../../db/queries/observations.ts";
 import { cleanText } from "../../runtime/clean-text.ts";
@@ -22,7 +22,8 @@ const MAX_URGENT_RETRY_MS = 60_000;
 export type HistoryHandlers = Pick<BookingHandlers, "unsolicited" | "gas" | "rent">;
 /** A token account of the treasury, with the lease on its history. */
 export type HistoryAccount = { chain: SolanaChain; token: SolanaToken; held: HeldAccount; handlers: HistoryHandlers };
-export type FoundEntry = { entry: HistoryEntry } & Found;
+/** What an entry shows. `isAlone` is true when one endpoint shows it that is believed while the others are out. */
+export type FoundEntry = { entry: HistoryEntry; isAlone?: boolean } & Found;
 
 /** Records entries in one database transaction. When one of them fails, records each one alone, and retries those that fail. */
 export async function recordEntries(
@@ -47,7 +48,12 @@ async function recordTogether(
 ): Promise<void> {
   const { chain, held, handlers } = account;
   const signatures = reads.map(({ entry }) => entry.signature);
+  const [oldest] = reads
+    .filter(({ isAlone }) => isAlone)
+    .map(({ entry }) => entry)
+    .toSorted((one, other) => one.slot - other.slot);
   const count = await deps.db.transaction().execute(async (db) => {
+    if (oldest && !(await relistFrom(db, held, oldest))) return () => undefined;
     const ours = await takeEntries(db, held, signatures);
     const taken = reads.filter(({ entry }) => ours.has(entry.signature));
     await bookForgotten(

@@ -67,11 +67,14 @@ function isComparable({ chain: { network } }: HistoryAccount, { reading }: Waiti
 }
 
 /**
- * Returns a function that says whether two endpoints will list an entry again: otherwise one endpoint that hides a movement could end
- * it for ever. Those that are listed again already may have passed its place.
+ * Returns a function that says whether two endpoints will list an entry again, when it is recorded now: otherwise one endpoint that hides a
+ * movement could end it for ever. Those that are listed again already may have passed its place. While the others are out (`isOut`), an
+ * urgent entry that was listed before is listed again with the rest (`relistFrom`). Of an entry that is not urgent, one endpoint may have
+ * invented the slot, and it delays nothing for long.
  */
 function isRelisted({ relist_slot: since, relist_before: places }: AccountCursor) {
-  return ({ slot }: HistoryEntry) => since !== null && places === null && slot > since;
+  return ({ slot, urgent }: HistoryEntry, isOut: boolean) =>
+    since !== null && ((isOut && urgent) || (places === null && slot > since));
 }
 
 /**

@@ -18,8 +18,8 @@ const other = {
   transaction: { message: { ...message, staticAccountKeys: [{ toBase58: () => "account" }] } },
 };
 
-type Answer = "nothing" | "other" | "unknown" | "down" | "spent";
-const shown = { nothing: empty, other, unknown: null, down: null, spent: null };
+type Answer = "nothing" | "other" | "unknown" | "later" | "down" | "spent";
+const shown = { nothing: empty, other, unknown: null, later: null, down: null, spent: null };
 
 /** Opens a cluster whose other endpoints answer what `others` holds at the time, and counts the calls of each. */
 function open(others: Record<string, Answer>, historyReadsPerSecond = 10_000) {
@@ -37,7 +37,9 @@ function open(others: Record<string, Answer>, historyReadsPerSecond = 10_000) {
       calls[by] = (calls[by] ?? 0) + 1;
       if (others[by] === "spent") throw new ChainError("budget_spent", { detail: by });
       const connection = { getTransaction: async () => shown[others[by] ?? "down"] };
-      if (others[by] !== "down") return { by, answer: await question(connection, undefined, by) };
+      // The history of one that is `later` begins after the transactions.
+      const call = async () => (others[by] === "later" ? 8 : 7);
+      if (others[by] !== "down") return { by, answer: await question(connection, call, by) };
     }
     return undefined;
   };
@@ -49,7 +51,7 @@ function open(others: Record<string, Answer>, historyReadsPerSecond = 10_000) {
     advance: (ms: number) => (now += ms),
     compare: (count: number, attempts = 0, isRelisted = true) => {
       const waiting = Array.from({ length: count }, (_, at) => {
-        return { signature: `${at}`, attempts_made: attempts, reading: nothing } as never;
+        return { signature: `${at}`, slot: 7, attempts_made: attempts, reading: nothing } as never;
       });
       return compareReadings(deps, account, { waiting, isRelisted: () => isRelisted });
     },
@@ -108,6 +110,23 @@ test.each<Answer>(["down", "unknown"])(
       advance(60_000);
     }
     expect((await compare(2, 8, true)).reads).toHaveLength(2);
+  },
+);
+
+test.each<[Record<string, Answer>, number]>([
+  [{ second: "later" }, 2],
+  [{ second: "later", third: "later" }, 2],
+  [{ second: "later", third: "unknown" }, 0],
+  [{ second: "later", third: "down" }, 0],
+])(
+  "one endpoint is believed when no other one's history goes back to a transaction: of %o, %s are",
+  async (others, count) => {
+    const { advance, compare } = open(others);
+    expect((await compare(2, 3, false)).reads).toEqual([]);
+    advance(60_000);
+    const { reads } = await compare(2, 4, false);
+    expect(reads).toHaveLength(count);
+    expect(reads.filter(({ isAlone }) => isAlone)).toEqual([]);
   },
 );
 
