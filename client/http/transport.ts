@@ -93,5 +93,5 @@ const toOptionName = (header: string) => header.replace(/-(\w)/g, (_, first: str
 /** Throws, without the value, for what cannot be a header: `fetch` would name the value, a secret, in its error. */
 export function requireHeaderText(name: string, value: string): void {
   if (typeof value !== "string" || !/^[!-~]{1,512}$/.test(value))
-    throw new TypeError(`${name}: expected 1 to 512 printable ASCII characters without blanks`);
+    throw new TypeError(`${name}: expected 1 to 512 visible ASCII characters`);
 }
