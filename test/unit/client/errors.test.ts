@@ -73,9 +73,7 @@ test("neither a client nor an error shows the key", async () => {
 
 test("a key that cannot be a header is refused without its text, as are other wrong settings", () => {
   const open = (settings: object) => () => new PaymentClient({ baseUrl, apiKey, ...settings });
-  expect(open({ apiKey: "svc_test_5ecret\n" })).toThrow(
-    /^apiKey: expected 1 to 512 visible ASCII characters$/,
-  );
+  expect(open({ apiKey: "svc_test_5ecret\n" })).toThrow(/^apiKey: expected 1 to 512 visible ASCII characters$/);
   expect(open({ apiKey: undefined })).toThrow("apiKey: expected");
   expect(() => new GatewayClient({ baseUrl, appId: "a b" })).toThrow("appId: expected");
   const urls = ["https://user:pw@pay.example.com", "https://:5ecret@pay.example.com", "https://pay.example.com/?"];
