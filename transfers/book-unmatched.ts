@@ -28,7 +28,7 @@ const CHUNK = 100;
  * Books final unmatched movements: late, wrong or duplicate payments become exceptions, others pay (`payWithUnmatched`). Deposits below
  * the dust amount of their asset are only added up by day, see `bookDust`: anyone can make thousands of them at no cost, and each would
  * be a booking, a log line and an exception for an operator to close. A movement that a reorg below the final height has moved to
- * another block is not booked again, see `moveBookings`.
+ * another block is not booked again, see `moveBookings`. Returns true if movements have paid transfers, which the caller confirms then.
  * @param args.keepAgreedMovements returns the movements that can be booked now, all by default
  */
 export async function bookUnmatched(
@@ -40,8 +40,9 @@ export async function bookUnmatched(
     unsolicited: BookUnsolicited;
     keepAgreedMovements?: (rows: readonly UnmatchedObservation[]) => Promise<UnmatchedObservation[]>;
   },
-): Promise<void> {
+): Promise<boolean> {
   const keepAgreedMovements = args.keepAgreedMovements ?? (async (rows) => [...rows]);
+  let hasPaid = false;
   const held: UnmatchedObservation[] = [];
   const book = async (db: Db, listed: readonly UnmatchedObservation[]) => {
     // Lock order: transfers, then movements, as where movements are recorded (avoids deadlock).
@@ -60,6 +61,7 @@ export async function bookUnmatched(
     await keepDust(deps, db, chain, dust);
     return () => {
       opened();
+      hasPaid ||= paying.length > 0;
       logUnmatched(deps, chain, others);
       for (const { tx_hash: tx, block_number: block } of moved)
         deps.log.warn({ chain: chain.chain, tx, block }, "a reorg has moved a booked movement to another block");
@@ -72,6 +74,7 @@ export async function bookUnmatched(
     await bookEach(deps, { chain: chain.chain, kind: "unmatched", rows, subjectOf: formatObservationKey, book });
     full = listed.length === CHUNK;
   }
+  return hasPaid;
 }
 
 /** Returns true for a deposit that is booked together with others of its day. Movements out of the treasury never are. */

@@ -406,10 +406,15 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "payments wait until strangers' movements are booked",
-        find: "  const held: string[] = [];\n  for (let full = true; full; ) {\n    const listed = await listConfirmable(",
-        replace:
-          "  await bookUnmatched(deps, chain, { final, book, unsolicited, keepAgreedMovements: agreement.keepMovements });\n  const held: string[] = [];\n  for (let full = true; full; ) {\n    const listed = await listConfirmable(",
+        find: "  await confirm();\n  const unmatched",
+        replace: "  const unmatched",
         tests: ["test/integration/payments/lifecycle/beside-strangers.test.ts"],
+      },
+      {
+        name: "a payment that other money pays once it is final waits for another block",
+        find: "if (await bookUnmatched(deps, chain, unmatched)) await confirm();",
+        replace: "await bookUnmatched(deps, chain, unmatched);",
+        tests: ["test/integration/payments/lifecycle/replace-unsent.test.ts"],
       },
       {
         name: "a second reading ignores a missing log",

@@ -219,15 +219,18 @@ async function bookUpTo(
   const agreement = openAgreement(deps, chain);
   const { unmatched: book, unsolicited } = handlers;
   const held: string[] = [];
-  for (let full = true; full; ) {
-    const listed = await listConfirmable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK, except: held });
-    const confirmable = await agreement.keepTransfers(listed);
-    held.push(...listed.flatMap((one) => (confirmable.includes(one) ? [] : [one.id])));
-    await confirmChunk(deps, chain, confirmable, { final, book: handlers.confirmed });
-    full = listed.length === CHUNK;
-  }
-  // The next pass confirms the transfers that these movements pay.
-  await bookUnmatched(deps, chain, { final, book, unsolicited, keepAgreedMovements: agreement.keepMovements });
+  const confirm = async () => {
+    for (let full = true; full; ) {
+      const listed = await listConfirmable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK, except: held });
+      const confirmable = await agreement.keepTransfers(listed);
+      held.push(...listed.flatMap((one) => (confirmable.includes(one) ? [] : [one.id])));
+      await confirmChunk(deps, chain, confirmable, { final, book: handlers.confirmed });
+      full = listed.length === CHUNK;
+    }
+  };
+  await confirm();
+  const unmatched = { final, book, unsolicited, keepAgreedMovements: agreement.keepMovements };
+  if (await bookUnmatched(deps, chain, unmatched)) await confirm();
   for (const movement of agreement.listRefuted()) await orphanRefuted(deps, chain, cursor, movement);
   cursor.finalNumber = Math.max(cursor.finalNumber, final);
 }

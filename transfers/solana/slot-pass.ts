@@ -172,9 +172,12 @@ async function runFullPass(
     }));
   const { unmatched: book, unsolicited } = handlers;
   const unmatched = { final: final.slot, book, unsolicited, keepAgreedMovements: keepUnmatched };
-  // Transfers are first: a stranger can make any number of other movements. The next pass confirms those that these pay.
-  await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, handlers }));
-  await attempt(() => bookUnmatched(deps, chain, unmatched));
+  const confirm = () => confirmRest(deps, chain, { tracked, slot: final.slot, handlers });
+  // Transfers are first: a stranger can make any number of other movements.
+  await attempt(confirm);
+  await attempt(async () => {
+    if (await bookUnmatched(deps, chain, unmatched)) await confirm();
+  });
   await bookDust(deps, chain, { final: final.slot, book: handlers.dust });
 }
 
