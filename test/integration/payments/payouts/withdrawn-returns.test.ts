@@ -137,7 +137,7 @@ test("a merchant's key does not withdraw a return", async () => {
   const { accountId, mode, deps } = fixture;
   const owner = { accountId, mode, onlyMerchants: null };
   expect(await withdrawRefund(deps, { actor: testActor, refundId, owner })).toMatchObject({
-    code: "payment_not_found",
+    code: "refund_not_found",
   });
   expect(await stateOf(refundId)).toBe("due");
   unwrap(await withdraw(refundId));
