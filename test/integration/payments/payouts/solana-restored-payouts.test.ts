@@ -39,6 +39,12 @@ const settlementsOf = (fixture: SolanaMerchantFixture) =>
 const sumOf = async (fixture: SolanaMerchantFixture, account: string, asset: string) =>
   (await listBalances(fixture.db, { account, asset }))[0]?.amount ?? 0n;
 
+/** Makes passes until one of them was a full one, which the watcher makes every five slots, and some more. */
+async function watchFully(fixture: SolanaMerchantFixture): Promise<void> {
+  const slot = () => solana.client.connection.getSlot("confirmed");
+  for (const end = (await slot()) + 12; (await slot()) < end; ) await fixture.watch(new AbortController().signal);
+}
+
 /** Begins and submits unpaid settlements, as the sweep and the workers do, until none is left. */
 async function payOut(fixture: SolanaMerchantFixture): Promise<void> {
   const unpaid = async () =>
@@ -47,7 +53,7 @@ async function payOut(fixture: SolanaMerchantFixture): Promise<void> {
     if (round > 30) throw new Error(`not paid out: ${JSON.stringify(await fixture.transfers(), (_, v) => String(v))}`);
     await fixture.settle(...(await unpaid()).map(({ id }) => id));
     await fixture.submit();
-    for (let pass = 0; pass < 3; pass += 1) await fixture.watch(new AbortController().signal);
+    await watchFully(fixture);
     fixture.clock.advance(65_000);
   }
 }
@@ -65,6 +71,10 @@ async function expectReconciled(fixture: SolanaMerchantFixture) {
     BigInt(await solana.client.connection.getBalance(new PublicKey(lane), "finalized")),
   );
 }
+
+/** Waits until the history has shown what the lost deployment sent, which is an exception then. */
+const findLost = (restored: SolanaMerchantFixture) =>
+  restored.watchUntil(async () => (await listExceptions(restored.deps, 10)).length > 0);
 
 /** Backs up the database, lets a second deployment act on the original, and returns a fixture on the backup. */
 async function restore(
@@ -126,6 +136,7 @@ test("a restored database adopts a lost accumulated payout, and the signer signs
   await restored.pay(await fundSolanaBuyer(solana), 200n);
   expect(await settlementsOf(restored)).toMatchObject([{ number: 1, amount: 3n * UNIT }]);
 
+  await findLost(restored);
   await payOut(restored);
   expect(await balanceOf(first.destination)).toBe(3n * UNIT);
   expect(await settlementsOf(restored)).toMatchObject([
@@ -160,7 +171,7 @@ test("a restored database adopts a refund that sent less than requested, and the
         (await refundsOf(fixture)).map(({ id }) => id),
       );
       await fixture.submit();
-      for (let pass = 0; pass < 3; pass += 1) await fixture.watch(new AbortController().signal);
+      await watchFully(fixture);
       fixture.clock.advance(65_000);
     }
   };
@@ -168,6 +179,7 @@ test("a restored database adopts a refund that sent less than requested, and the
     await request(lost, 2n * UNIT);
     await refundAll(lost);
   });
+  await findLost(restored);
   await request(restored, 5n * UNIT);
   await refundAll(restored);
   expect(await refundsOf(restored)).toMatchObject([
