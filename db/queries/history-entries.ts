@@ -39,34 +39,25 @@ type Due = { chain: string; account: string; now: Date; limit: number };
 
 /** Returns the entries of an account to read next: urgent ones first, then the oldest. Leaves out those that wait for an endpoint. */
 export async function listDueEntries(db: Db, args: Due): Promise<HistoryEntry[]> {
-  return db
-    .selectFrom("history_entry")
-    .selectAll()
-    .where("chain", "=", args.chain)
-    .where("account", "=", args.account)
-    .where("due_at", "<=", args.now)
-    .where("reading", "is", null)
-    .orderBy("urgent", "desc")
-    .orderBy("slot")
-    .orderBy("signature")
-    .limit(args.limit)
-    .execute();
+  return selectDue(db, args).where("reading", "is", null).orderBy("slot").orderBy("signature").execute();
 }
 
 /** Returns the entries of an account to compare next: urgent ones first, then those that have been due for longest. */
 export async function listWaitingEntries(db: Db, args: Due): Promise<WaitingEntry[]> {
+  const waiting = selectDue(db, args).where("reading", "is not", null).orderBy("due_at");
+  return waiting.$narrowType<{ reading: NotNull }>().execute();
+}
+
+/** Selects due entries of an account, urgent ones first. */
+function selectDue(db: Db, { chain, account, now, limit }: Due) {
   return db
     .selectFrom("history_entry")
     .selectAll()
-    .where("chain", "=", args.chain)
-    .where("account", "=", args.account)
-    .where("due_at", "<=", args.now)
-    .where("reading", "is not", null)
+    .where("chain", "=", chain)
+    .where("account", "=", account)
+    .where("due_at", "<=", now)
     .orderBy("urgent", "desc")
-    .orderBy("due_at")
-    .limit(args.limit)
-    .$narrowType<{ reading: NotNull }>()
-    .execute();
+    .limit(limit);
 }
 
 /** Stores what one endpoint has shown of entries, which wait for another one from now on. */

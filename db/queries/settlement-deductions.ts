@@ -21,15 +21,14 @@ export async function insertDeductions(
   if (rest > 0n) await deduct(db, { ...args, amount: rest }, sql`p.id is distinct from ${args.paymentId}`);
 }
 
-/** Deducts from the selected payments and returns the amount that they cover. */
+/** Deducts from the selected payments and returns the amount that they cover. A refund that is raised can deduct from one again. */
 async function deduct(
   db: Db,
   { refundId, settlementId, amount }: { refundId: string; settlementId: string; amount: bigint },
   which: RawBuilder<unknown>,
 ): Promise<bigint> {
   const { rows } = await sql<{ amount: bigint }>`
-    insert into settlement_deduction (refund_id, settlement_id, payment_id, amount)
-    select ${refundId}, ${settlementId}, id, least(part, ${amount}::numeric - before) from (
+    with taken as (select id, least(part, ${amount}::numeric - before) as amount from (
       select id, part, coalesce(sum(part) over (order by created_at, id rows between unbounded preceding and 1 preceding), 0) as before
       from (
         select p.id, p.created_at, ${owed} - ${deducted} as part from payment p
@@ -37,8 +36,10 @@ async function deduct(
       ) parts
       where part > 0
     ) in_order
-    where before < ${amount}::numeric
-    on conflict (refund_id, settlement_id, payment_id) do update set amount = settlement_deduction.amount + excluded.amount
-    returning amount`.execute(db);
+    where before < ${amount}::numeric), recorded as (
+      insert into settlement_deduction (refund_id, settlement_id, payment_id, amount)
+      select ${refundId}, ${settlementId}, id, amount from taken
+      on conflict (refund_id, settlement_id, payment_id) do update set amount = settlement_deduction.amount + excluded.amount
+    ) select amount from taken`.execute(db);
   return rows.reduce((sum, row) => sum + row.amount, 0n);
 }

@@ -37,8 +37,8 @@ type Deps = PaymentDeps & PayoutDeps;
  * amount moves from the merchant's balance to in transit. The transfer's nonce names the refund, so the chain rejects a
  * second one. A refund that exceeds its merchant's balance waits until the balance covers it, and the merchant's
  * settlements of that asset wait behind it. It never uses another merchant's money: what is not paid with money that came in the
- * refunded asset waits until the treasury's inventory covers it. A refund whose receiver fails
- * screening, or is blocked by the token's issuer, is held until its merchant or an operator withdraws it. A refund waits when the chain shows a later one of its payment that the
+ * refunded asset waits until the treasury's inventory covers it. A refund whose receiver fails screening, or is blocked by the token's
+ * issuer, is held until its merchant or an operator withdraws it. A refund waits when the chain shows refunds of its payment that the
  * database does not know. Returns outcomes in the order of `refundIds`.
  */
 export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
