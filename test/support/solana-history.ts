@@ -1,6 +1,6 @@
 import type { SolanaKey } from "../../local/solana-client.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "./solana-merchant-fixture.ts";
-import { sendTokens, type TestSolana } from "./test-solana.ts";
+import { sendDust, sendTokens, type TestSolana } from "./test-solana.ts";
 import { waitFor } from "./wait-for.ts";
 
 /** Makes a separate deployment whose history has been listed once and is read without a rate limit. */
@@ -41,4 +41,24 @@ export async function waitFinalized({ client }: TestSolana, ...signatures: reado
     return value.every((status) => status?.confirmationStatus === "finalized");
   };
   await waitFor(isFinal, { within: 30_000 });
+}
+
+/** Sends small deposits to the treasury, and waits until they are final. Returns their signatures. */
+export async function sendDeposits(solana: TestSolana, some: SolanaMerchantFixture, count: number): Promise<string[]> {
+  const signatures = await sendDust(solana, some.keys.treasury.address, count);
+  await waitFinalized(solana, ...signatures);
+  return signatures;
+}
+
+/** Returns the transactions whose movements are recorded. */
+export async function listObserved({ db }: SolanaMerchantFixture): Promise<string[]> {
+  return (await db.selectFrom("observation").select("tx_hash").execute()).map((row) => row.tx_hash);
+}
+
+/** Reads the history a few times, each time when everything that waits is due. */
+export async function readTimes(some: SolanaMerchantFixture, count: number): Promise<void> {
+  for (let read = 0; read < count; read += 1) {
+    some.clock.advance(60_000);
+    await some.readHistory();
+  }
 }

@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { encodeBase58 } from "../../../../chains/solana/base58.ts";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
-import { makeListedFixture, waitFinalized } from "../../../support/solana-history.ts";
+import { listObserved, makeListedFixture, sendDeposits } from "../../../support/solana-history.ts";
 import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
-import { sendDust, startTestSolana } from "../../../support/test-solana.ts";
+import { startTestSolana } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 // Two endpoints, one of which is away while the other one lists the history alone, and lies.
@@ -14,14 +14,6 @@ const solana = await startTestSolana({ own: true });
 
 const cursorOf = ({ db }: SolanaMerchantFixture) =>
   db.selectFrom("account_cursor").selectAll().executeTakeFirstOrThrow();
-const observed = async ({ db }: SolanaMerchantFixture) =>
-  (await db.selectFrom("observation").select("tx_hash").execute()).map((row) => row.tx_hash);
-
-async function sendFinal(some: SolanaMerchantFixture, count: number): Promise<string[]> {
-  const signatures = await sendDust(solana, some.keys.treasury.address, count);
-  await waitFinalized(solana, ...signatures);
-  return signatures;
-}
 
 /** Lists and reads the history after the cluster has moved on, so that listings count what was sent so far as listed. */
 async function moveOn(some: SolanaMerchantFixture, ms = 2_000): Promise<void> {
@@ -88,12 +80,12 @@ async function startFixture() {
   const liar = await startAlteringProxy({ target: solana.url });
   const honest = await startAlteringProxy({ target: solana.url });
   const some = await makeListed([liar.url, honest.url]);
-  await sendFinal(some, 2);
+  await sendDeposits(solana, some, 2);
   await moveOn(some);
   const { hide, signatures } = startLiar();
   liar.alter(hide([]));
   honest.alter(isAway);
-  await sendFinal(some, 2);
+  await sendDeposits(solana, some, 2);
   await moveOn(some);
   await moveOn(some);
   expect((await cursorOf(some)).signature).toBe(signatures[0]);
@@ -108,18 +100,18 @@ test.each([
   async ({ alter }) => {
     const { some, liar, honest, hide, signatures } = await startFixture();
     honest.alter(alter(signatures));
-    const hidden = await sendFinal(some, 2);
+    const hidden = await sendDeposits(solana, some, 2);
     liar.alter(hide(hidden));
     await moveOn(some, 100);
-    expect(await observed(some)).toEqual(expect.arrayContaining(hidden));
+    expect(await listObserved(some)).toEqual(expect.arrayContaining(hidden));
     // The two show nothing new in common, and the next deposits are not hidden either.
-    const later = await sendFinal(some, 1);
+    const later = await sendDeposits(solana, some, 1);
     liar.alter(hide([...hidden, ...later]));
     await moveOn(some, 100);
-    expect(await observed(some)).toEqual(expect.arrayContaining(later));
+    expect(await listObserved(some)).toEqual(expect.arrayContaining(later));
     expect((await cursorOf(some)).signature).toBe(signatures[0]);
     // Once they have something in common, lists end there again.
-    const [shown = ""] = await sendFinal(some, 1);
+    const [shown = ""] = await sendDeposits(solana, some, 1);
     await moveOn(some, 100);
     expect(await cursorOf(some)).toMatchObject({ signature: shown, shown_by: null, relist_slot: null });
   },

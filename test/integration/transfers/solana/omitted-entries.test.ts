@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import { encodeBase58 } from "../../../../chains/solana/base58.ts";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { isCaughtUp } from "../../../support/is-caught-up.ts";
-import { makeListedFixture, payUnsolicited, waitFinalized } from "../../../support/solana-history.ts";
+import { listObserved, makeListedFixture, payUnsolicited, sendDeposits } from "../../../support/solana-history.ts";
 import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
-import { fundSolanaBuyer, sendDust, startTestSolana } from "../../../support/test-solana.ts";
+import { fundSolanaBuyer, startTestSolana } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 const solana = await startTestSolana({ own: true });
@@ -27,14 +27,6 @@ async function startFixture() {
 
 const cursorOf = ({ db }: SolanaMerchantFixture) =>
   db.selectFrom("account_cursor").selectAll().executeTakeFirstOrThrow();
-const observed = async ({ db }: SolanaMerchantFixture) =>
-  (await db.selectFrom("observation").select("tx_hash").execute()).map((row) => row.tx_hash);
-
-async function sendFinal(some: SolanaMerchantFixture, count: number): Promise<string[]> {
-  const signatures = await sendDust(solana, some.keys.treasury.address, count);
-  await waitFinalized(solana, ...signatures);
-  return signatures;
-}
 
 async function listAll({ chain }: SolanaMerchantFixture) {
   const [token] = chain.tokens.values();
@@ -66,16 +58,16 @@ const disagreements = async ({ deps }: SolanaMerchantFixture) =>
 
 test("a deposit that the first endpoint leaves out of one list succeeds, and the endpoint is reported", async () => {
   const { some, first } = await startFixture();
-  const before = await sendFinal(some, 1);
+  const before = await sendDeposits(solana, some, 1);
   const paymentId = await payUnsolicited(solana, some, await fundSolanaBuyer(solana));
-  const after = await sendFinal(some, 2);
+  const after = await sendDeposits(solana, some, 2);
   const all = await listAll(some);
   const known = [...before, ...after];
   const paid = all.find(({ signature }) => !known.includes(signature))?.signature ?? "";
   first.alter(leaveOut([paid]));
   await moveOn(some);
   first.alter(undefined);
-  expect(await observed(some)).toContain(paid);
+  expect(await listObserved(some)).toContain(paid);
   expect(await disagreements(some)).toBe(1);
   await some.watchUntilState(paymentId, "succeeded");
 });
@@ -83,13 +75,13 @@ test("a deposit that the first endpoint leaves out of one list succeeds, and the
 test("what an endpoint leaves out while the other one does not answer is listed again when it answers", async () => {
   const { some, first, second } = await startFixture();
   const { listed_slot: before } = await cursorOf(some);
-  const [lost = ""] = await sendFinal(some, 1);
-  const kept = await sendFinal(some, 2);
+  const [lost = ""] = await sendDeposits(solana, some, 1);
+  const kept = await sendDeposits(solana, some, 2);
   first.alter(leaveOut([lost]));
   second.alter(isRefused);
   await moveOn(some);
   await moveOn(some);
-  expect((await observed(some)).toSorted()).toEqual(kept.toSorted());
+  expect((await listObserved(some)).toSorted()).toEqual(kept.toSorted());
   // An endpoint that does not answer holds nothing.
   const alone = await cursorOf(some);
   expect(Number(alone.listed_slot)).toBeGreaterThan(Number(before));
@@ -97,7 +89,7 @@ test("what an endpoint leaves out while the other one does not answer is listed 
   first.alter(undefined);
   second.alter(undefined);
   await moveOn(some);
-  expect(await observed(some)).toContain(lost);
+  expect(await listObserved(some)).toContain(lost);
   expect(await cursorOf(some)).toMatchObject({ relist_slot: null, relist_before: null });
 });
 
@@ -105,13 +97,13 @@ test("what an endpoint leaves out while the other one does not answer is listed 
 async function loseOne({ some, first, second }: Awaited<ReturnType<typeof startFixture>>) {
   await moveOn(some);
   // One by one, so that pages have an order, and listings end at a known transaction.
-  const [lost = ""] = await sendFinal(some, 1);
-  for (let count = 0; count < 3; count += 1) await sendFinal(some, 1);
+  const [lost = ""] = await sendDeposits(solana, some, 1);
+  for (let count = 0; count < 3; count += 1) await sendDeposits(solana, some, 1);
   first.alter(leaveOut([lost]));
   second.alter(isRefused);
   for (let count = 0; count < 2; count += 1) await moveOn(some);
   expect(await cursorOf(some)).toMatchObject({ relist_slot: expect.any(Number), until_signature: expect.any(String) });
-  expect(await observed(some)).not.toContain(lost);
+  expect(await listObserved(some)).not.toContain(lost);
   return { lost, others: (await listAll(some)).filter(({ signature }) => signature !== lost) };
 }
 
@@ -134,7 +126,7 @@ test("an endpoint that ends its page at a transaction that does not exist does n
     return beforeOf(params) === invented.signature ? [] : (result as unknown[]).slice(0, 2);
   });
   for (let count = 0; count < 3; count += 1) await moveOn(some);
-  expect(await observed(some)).toContain(lost);
+  expect(await listObserved(some)).toContain(lost);
   expect(await cursorOf(some)).toMatchObject({ relist_slot: null, relist_before: null, relist_at: null });
 });
 
@@ -146,7 +138,7 @@ test("an endpoint that lists nothing again does not end what the other one lists
   // The transaction is not on its first page.
   second.alter((method, params, result) => (isRelisting(method, params) ? (result as unknown[]).slice(0, 2) : result));
   await moveOn(some);
-  expect(await observed(some)).toContain(lost);
+  expect(await listObserved(some)).toContain(lost);
   expect(some.lines.join("")).toContain("does not list the treasury's history again");
   expect((await cursorOf(some)).relist_slot).toBeNull();
 });
@@ -176,11 +168,11 @@ test("a listing waits half a minute for an endpoint that lags, and reads meanwhi
   const slotOf = async () => Number((await cursorOf(some)).listed_slot);
   await moveOn(some);
   const before = await slotOf();
-  const sent = await sendFinal(some, 2);
+  const sent = await sendDeposits(solana, some, 2);
   second.alter(isBehind);
   await moveOn(some);
   expect(await slotOf()).toBe(before);
-  expect((await observed(some)).toSorted()).toEqual(sent.toSorted());
+  expect((await listObserved(some)).toSorted()).toEqual(sent.toSorted());
   some.clock.advance(30_000);
   await moveOn(some);
   expect(await slotOf()).toBeGreaterThan(before);
@@ -188,12 +180,12 @@ test("a listing waits half a minute for an endpoint that lags, and reads meanwhi
 
 test("the operator has the history listed again from a slot, and what was read is not read again", async () => {
   const { some, first, second } = await startFixture();
-  const kept = await sendFinal(some, 2);
+  const kept = await sendDeposits(solana, some, 2);
   await moveOn(some);
-  const lost = await sendFinal(some, 1);
+  const lost = await sendDeposits(solana, some, 1);
   for (const endpoint of [first, second]) endpoint.alter(leaveOut(lost));
   await moveOn(some);
-  kept.push(...(await sendFinal(some, 2)));
+  kept.push(...(await sendDeposits(solana, some, 2)));
   await moveOn(some);
   let reads = 0;
   const countReads: Alter = (method, _params, result) => {
@@ -202,10 +194,10 @@ test("the operator has the history listed again from a slot, and what was read i
   };
   for (const endpoint of [first, second]) endpoint.alter(countReads);
   await moveOn(some);
-  expect((await observed(some)).toSorted()).toEqual(kept.toSorted());
+  expect((await listObserved(some)).toSorted()).toEqual(kept.toSorted());
   await some.db.updateTable("account_cursor").set({ relist_slot: 1, relist_before: null, relist_at: null }).execute();
   await moveOn(some);
-  expect((await observed(some)).toSorted()).toEqual([...kept, ...lost].toSorted());
+  expect((await listObserved(some)).toSorted()).toEqual([...kept, ...lost].toSorted());
   expect(reads).toBe(1);
   expect((await cursorOf(some)).relist_slot).toBeNull();
 });

@@ -1,8 +1,14 @@
 import { expect, test } from "vitest";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
-import { makeListedFixture, payUnsolicited, waitFinalized } from "../../../support/solana-history.ts";
+import {
+  listObserved,
+  makeListedFixture,
+  payUnsolicited,
+  readTimes,
+  sendDeposits,
+} from "../../../support/solana-history.ts";
 import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
-import { fundSolanaBuyer, sendDust, startTestSolana } from "../../../support/test-solana.ts";
+import { fundSolanaBuyer, startTestSolana } from "../../../support/test-solana.ts";
 
 // Transactions that move nothing at the first endpoint, and that the second one cannot show: it is down, or its history begins later.
 
@@ -23,12 +29,6 @@ async function startFixture() {
 }
 
 const entriesOf = ({ db }: SolanaMerchantFixture) => db.selectFrom("history_entry").selectAll().execute();
-const observed = async ({ db }: SolanaMerchantFixture) =>
-  (await db.selectFrom("observation").select("tx_hash").execute()).map((row) => row.tx_hash);
-
-async function sendFinal(some: SolanaMerchantFixture): Promise<void> {
-  await waitFinalized(solana, ...(await sendDust(solana, some.keys.treasury.address, 1)));
-}
 
 /** An endpoint that shows transactions as failed, so without a movement. */
 const hide: Alter = (method, _params, result) => {
@@ -39,14 +39,6 @@ const hide: Alter = (method, _params, result) => {
 };
 const refuseReads: Alter = (method, _params, result) =>
   method === "getTransaction" ? new RpcRefusal({ code: -32_603, message: "internal" }) : result;
-
-/** Reads the history a few times, each time when everything that waits is due. */
-async function readTimes(some: SolanaMerchantFixture, count: number): Promise<void> {
-  for (let read = 0; read < count; read += 1) {
-    some.clock.advance(60_000);
-    await some.readHistory();
-  }
-}
 
 /** An endpoint that has nothing from before a slot. */
 const keepFrom =
@@ -75,7 +67,7 @@ test("a transaction without a movement that was made while the second endpoint w
   const { some, first, second } = await startFixture();
   second.alter(isDown);
   first.alter(hide);
-  await sendFinal(some);
+  await sendDeposits(solana, some, 1);
   await some.readHistory();
   await solana.knobs.jump(1_000);
   second.alter(keepFrom((await solana.client.connection.getSlot("finalized")) - 200));
@@ -83,7 +75,7 @@ test("a transaction without a movement that was made while the second endpoint w
   for (let read = 0; read < 3; read += 1) await readTimes(some, 1);
   expect(await cursorOf(some)).toMatchObject({ relist_slot: null });
   await readUntilEmpty(some);
-  expect(await observed(some)).toEqual([]);
+  expect(await listObserved(some)).toEqual([]);
 });
 
 test("a payment's transaction without a movement delays it for half a minute when the second endpoint goes down after it has listed it, and is read again when that one is back", async () => {
@@ -99,17 +91,17 @@ test("a payment's transaction without a movement delays it for half a minute whe
   second.alter(isDown);
   await readUntilEmpty(some);
   expect(await cursorOf(some)).toMatchObject({ relist_slot: Number(entry?.slot) - 1, relist_at: entry?.listed_after });
-  expect(await observed(some)).toEqual([]);
+  expect(await listObserved(some)).toEqual([]);
   second.alter(undefined);
   await some.watchUntilState(paymentId, "succeeded");
-  expect(await observed(some)).toEqual([entry?.signature]);
+  expect(await listObserved(some)).toEqual([entry?.signature]);
 });
 
 test("a transaction that names no payment waits for a second endpoint that has listed it and is down", async () => {
   const { some, first, second } = await startFixture();
   second.alter(refuseReads);
   first.alter(hide);
-  await sendFinal(some);
+  await sendDeposits(solana, some, 1);
   await solana.knobs.jump(20);
   await some.readHistory();
   second.alter(isDown);
@@ -121,7 +113,7 @@ test("an attempt to compare a transaction does not count while no endpoint answe
   const { some, first, second } = await startFixture();
   second.alter(refuseReads);
   first.alter(hide);
-  await sendFinal(some);
+  await sendDeposits(solana, some, 1);
   await some.readHistory();
   const [waiting] = await entriesOf(some);
   const refuseAll: Alter = () => new RpcRefusal({ code: 0, message: "unavailable" }, 503);

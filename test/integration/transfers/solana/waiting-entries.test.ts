@@ -1,9 +1,15 @@
 import { expect, test } from "vitest";
 import { newSolanaKey } from "../../../../local/solana-client.ts";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
-import { makeListedFixture, payUnsolicited, waitFinalized } from "../../../support/solana-history.ts";
+import {
+  listObserved,
+  makeListedFixture,
+  payUnsolicited,
+  readTimes,
+  sendDeposits,
+} from "../../../support/solana-history.ts";
 import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
-import { fundSolanaBuyer, sendDust, startTestSolana } from "../../../support/test-solana.ts";
+import { fundSolanaBuyer, startTestSolana } from "../../../support/test-solana.ts";
 
 // Transactions that name the treasury's token account and move nothing at the first endpoint: a second one has to show the same.
 
@@ -22,14 +28,6 @@ async function startFixture(change: Record<string, unknown> = {}) {
 }
 
 const entriesOf = ({ db }: SolanaMerchantFixture) => db.selectFrom("history_entry").selectAll().execute();
-const observed = async ({ db }: SolanaMerchantFixture) =>
-  (await db.selectFrom("observation").select("tx_hash").execute()).map((row) => row.tx_hash);
-
-async function sendFinal(some: SolanaMerchantFixture, count: number): Promise<string[]> {
-  const signatures = await sendDust(solana, some.keys.treasury.address, count);
-  await waitFinalized(solana, ...signatures);
-  return signatures;
-}
 
 /** An endpoint that shows these transactions as failed, so without a movement, and calls `onRead` for each. */
 const hide =
@@ -44,17 +42,13 @@ const hide =
 const refuseReads: Alter = (method, _params, result) =>
   method === "getTransaction" ? new RpcRefusal({ code: -32_603, message: "internal" }) : result;
 
-/** Reads the history a few times, each time when everything that waits is due. */
-async function readTimes(some: SolanaMerchantFixture, count: number): Promise<void> {
-  for (let read = 0; read < count; read += 1) {
-    some.clock.advance(60_000);
-    await some.readHistory();
-  }
-}
-
 test("300 transactions without a movement that wait for a second endpoint are read once each, and delay no later deposit", async () => {
   const { some, first, second } = await startFixture({ historyReadsPerSecond: 50 });
-  const flood = [...(await sendFinal(some, 100)), ...(await sendFinal(some, 100)), ...(await sendFinal(some, 100))];
+  const flood = [
+    ...(await sendDeposits(solana, some, 100)),
+    ...(await sendDeposits(solana, some, 100)),
+    ...(await sendDeposits(solana, some, 100)),
+  ];
   const reads: string[] = [];
   first.alter(hide(flood, (signature) => reads.push(signature)));
   second.alter(refuseReads);
@@ -62,14 +56,14 @@ test("300 transactions without a movement that wait for a second endpoint are re
   await readTimes(some, 6);
   expect(reads.toSorted()).toEqual(flood.toSorted());
   expect(await entriesOf(some)).toHaveLength(flood.length);
-  const [deposit = ""] = await sendFinal(some, 1);
+  const [deposit = ""] = await sendDeposits(solana, some, 1);
   await readTimes(some, 1);
-  expect(await observed(some)).toEqual([deposit]);
+  expect(await listObserved(some)).toEqual([deposit]);
 });
 
 test("a process that is started later compares what waits without reading it again, at the second endpoint only", async () => {
   const { some, first, second } = await startFixture();
-  const sent = await sendFinal(some, 3);
+  const sent = await sendDeposits(solana, some, 3);
   const reads: string[] = [];
   const count = hide(sent, (signature) => reads.push(signature));
   first.alter(count);
@@ -86,7 +80,7 @@ test("a process that is started later compares what waits without reading it aga
 
 test("a transaction that is kept because endpoints contradict each other is read from both again", async () => {
   const { some, first, second } = await startFixture();
-  const [sent = ""] = await sendFinal(some, 1);
+  const [sent = ""] = await sendDeposits(solana, some, 1);
   first.alter(hide([sent]));
   // A change of the balance that no instruction explains.
   second.alter((method, _params, result) => {
@@ -101,7 +95,7 @@ test("a transaction that is kept because endpoints contradict each other is read
   expect(await entriesOf(some)).toMatchObject([{ reading: null, last_error: expect.stringContaining("different") }]);
   first.alter(undefined);
   await readTimes(some, 1);
-  expect(await observed(some)).toEqual([sent]);
+  expect(await listObserved(some)).toEqual([sent]);
 });
 
 test.each([
@@ -155,7 +149,7 @@ test.each([
   "a transaction that only one endpoint returns, $what, is kept while the other one lists it, and counts when that one returns it",
   async ({ lie }) => {
     const { some, first, second } = await startFixture();
-    const [sent = ""] = await sendFinal(some, 1);
+    const [sent = ""] = await sendDeposits(solana, some, 1);
     first.alter(lie(some, sent));
     second.alter((method, _params, result) => (method === "getTransaction" ? null : result));
     // Later listings do not show it again.
@@ -166,6 +160,6 @@ test.each([
     second.alter(undefined);
     some.clock.advance(600_000);
     await some.readHistory();
-    expect(await observed(some)).toEqual([sent]);
+    expect(await listObserved(some)).toEqual([sent]);
   },
 );
