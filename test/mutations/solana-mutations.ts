@@ -1089,7 +1089,7 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a stranger's transaction that waits for a second endpoint is read from the first one at each retry",
-        find: '    .where("reading", "is", null)\n',
+        find: '.where("reading", "is", null)',
         replace: "",
       },
     ],
