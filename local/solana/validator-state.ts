@@ -33,6 +33,8 @@ export type LedgerOptions = { finalityDepth: number; now: () => number };
 export function openLedger({ finalityDepth, now }: LedgerOptions): Ledger {
   const bank = openBank();
   const slots = openSlots(finalityDepth, now);
+  // Slot 0 is final from the start. It holds the genesis state and no transactions, as on the network.
+  slots.push();
   const history = openHistory();
   const listeners: (() => void)[] = [];
   const notify = (): void => {
