@@ -1,14 +1,16 @@
 import type { Chain } from "../chains/chain.ts";
 import { readAgreementThreshold } from "../chains/endpoint-agreement.ts";
+import type { KnownMovement } from "../chains/final-transaction.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
+import { deriveNonce, paymentKey } from "../chains/natural-key.ts";
 import { insertAgreement, type LoneDeposit, listLone, listLoneAssets } from "./lone-deposits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import { readTransactions } from "./read-transactions.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { checkClaim } from "./verify-deposits.ts";
 
-/** Deposits that are read together. */
-const PART = 100;
+/** Deposits that are read together: those of one page of a treasury's history on Solana. */
+const PART = 1_000;
 
 type Deps = Pick<SignerDeps, "store" | "chains" | "deployment" | "log" | "metrics" | "now">;
 
@@ -64,7 +66,7 @@ async function findShown(deps: Deps, chain: Chain, lone: readonly LoneDeposit[])
     // The treasury may have been replaced since.
     const of = treasury === chain.treasury ? chain : getChainDriver(chain.chain).withTreasury(chain, treasury);
     const hashes = [...new Set(some.map(({ txHash }) => txHash))];
-    const transactions = await readTransactions(deps, of, hashes, { agree: "all" });
+    const transactions = await readTransactions(deps, of, hashes, { known: listKnown(deps, of, some), agree: "all" });
     for (const one of some) {
       const checked = checkClaim(deps, of, { claim: one, agree: "all" }, transactions.get(one.txHash));
       const isSame = checked?.ok && checked.deposit.amount === one.amount && checked.deposit.payer === one.payer;
@@ -72,4 +74,21 @@ async function findShown(deps: Deps, chain: Chain, lone: readonly LoneDeposit[])
     }
   }
   return shown;
+}
+
+/** Returns the movements of the deposits that signed bytes describe, by the hash of the transaction. */
+function listKnown(
+  { deployment }: Deps,
+  { treasury: receiver, tokens }: Chain,
+  lone: readonly LoneDeposit[],
+): ReadonlyMap<string, KnownMovement> {
+  const known = new Map<string, KnownMovement>();
+  for (const { isBySignedBytes, asset, merchantId, paymentId, ...one } of lone) {
+    const token = tokens.get(asset)?.token;
+    if (!isBySignedBytes || token === undefined) continue;
+    const { txHash, logIndex, payer, amount, blockNumber } = one;
+    const authorizationNonce = deriveNonce(deployment, paymentKey({ merchantId, paymentId }));
+    known.set(txHash, { txHash, logIndex, token, payer, receiver, amount, authorizationNonce, blockNumber });
+  }
+  return known;
 }

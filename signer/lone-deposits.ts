@@ -4,21 +4,34 @@ import type { Store } from "./store.ts";
 // Reads and writes which deposits only one endpoint has shown so far. Two endpoints agree on an asset's lone deposits in their order, so
 // the sum of the others is a difference of two totals.
 
-/** A deposit that only one endpoint has shown. `treasury` received it, `recordedAt` is in Unix milliseconds. */
-export type LoneDeposit = Omit<Deposit, "blockNumber"> & { id: number; treasury: string; recordedAt: number };
+/**
+ * A deposit that only one endpoint has shown. `treasury` received it, `recordedAt` is in Unix milliseconds. `isBySignedBytes`: the
+ * signed bytes of its transaction say what moves, and the endpoint has shown only that they were executed.
+ */
+export type LoneDeposit = Deposit & {
+  id: number;
+  treasury: string;
+  recordedAt: number;
+  isBySignedBytes: boolean;
+};
 
 /** Records deposits as shown by one endpoint. Leaves out those that are recorded so already. Call it inside a transaction. */
-export function insertLone(store: Store, lone: readonly { deposit: Deposit; treasury: string }[]): void {
+export function insertLone(
+  store: Store,
+  lone: readonly { deposit: Deposit; treasury: string; isBySignedBytes: boolean }[],
+): void {
   const find = store.prepare("select id from deposit where chain = ? and tx_hash = ? and log_index = ?");
   const insert = store.prepare(
-    "insert into lone_deposit (deposit_id, treasury, asset, lone_total) values (?, ?, ?, ?) on conflict do nothing",
+    `insert into lone_deposit (deposit_id, treasury, asset, lone_total, by_signed_bytes) values (?, ?, ?, ?, ?)
+      on conflict do nothing`,
   );
   for (const [asset, some] of Map.groupBy(lone, ({ deposit }) => deposit.asset)) {
     let total = readTotal(store, asset);
-    for (const { deposit, treasury } of some) {
+    for (const { deposit, treasury, isBySignedBytes } of some) {
       const { chain, txHash, logIndex, amount } = deposit;
       const id = Number(find.get(chain, txHash, logIndex)?.["id"]);
-      if (insert.run(id, treasury, asset, String(total + amount)).changes === 1) total += amount;
+      const { changes } = insert.run(id, treasury, asset, String(total + amount), isBySignedBytes ? 1 : 0);
+      if (changes === 1) total += amount;
     }
   }
 }
@@ -41,7 +54,7 @@ export function listLoneAssets(store: Store): string[] {
 /** Returns an asset's oldest deposits that only one endpoint has shown. */
 export function listLone(store: Store, { asset, limit }: { asset: string; limit: number }): LoneDeposit[] {
   return store
-    .prepare(`select lone.id as lone_id, lone.treasury, deposit.* from lone_deposit lone join deposit on deposit.id = lone.deposit_id
+    .prepare(`select lone.id as lone_id, lone.treasury, lone.by_signed_bytes, deposit.* from lone_deposit lone join deposit on deposit.id = lone.deposit_id
       where lone.asset = ? and lone.id > ? order by lone.id limit ?`)
     .all(asset, findAgreed(store, asset), limit)
     .map((row) => ({
@@ -54,8 +67,10 @@ export function listLone(store: Store, { asset, limit }: { asset: string; limit:
       payer: String(row["payer"]),
       merchantId: String(row["merchant_id"]),
       paymentId: String(row["payment_id"]),
+      blockNumber: Number(row["block_number"]),
       treasury: String(row["treasury"]),
       recordedAt: Number(row["verified_at"]),
+      isBySignedBytes: row["by_signed_bytes"] === 1,
     }));
 }
 

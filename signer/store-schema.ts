@@ -17,13 +17,15 @@ const tables: Readonly<Record<string, string>> = {
     verified_at integer not null,
     unique (chain, tx_hash, log_index)`,
   // A deposit that was recorded when one endpoint had shown it, because its amount is below `agreementThreshold`. `treasury` received it.
-  // `lone_total`: the sum of the asset's lone deposits up to this row.
+  // `lone_total`: the sum of the asset's lone deposits up to this row. `by_signed_bytes`: 1 if the signed bytes of the transaction say
+  // what it moves, so that an endpoint only has to list it.
   lone_deposit: `
     id integer primary key,
     deposit_id integer not null unique references deposit (id),
     treasury text not null,
     asset text not null,
-    lone_total text not null`,
+    lone_total text not null,
+    by_signed_bytes integer not null`,
   // Two endpoints have shown all lone deposits of the asset up to this one.
   deposit_agreement: `
     id integer primary key,

@@ -16,9 +16,9 @@ import { inStoreTransaction } from "./store.ts";
 type Deps = Pick<SignerDeps, "store" | "chains" | "checkChain" | "deployment" | "log" | "metrics" | "now">;
 /**
  * A deposit that the chain shows, and the treasury that received it. `isLone`: one endpoint has shown it, and a second one has to show it
- * later.
+ * later. `isBySignedBytes`: the signed bytes of its transaction say what moves.
  */
-type Checked = { ok: true; deposit: Deposit; treasury: string; isLone: boolean } | Refused;
+type Checked = { ok: true; deposit: Deposit; treasury: string; isLone: boolean; isBySignedBytes: boolean } | Refused;
 
 type Agree = NonNullable<FinalReading["agree"]>;
 
@@ -257,5 +257,5 @@ export function checkClaim(
   const threshold = findThreshold(chain, asset);
   // A transaction with a large amount was read from two endpoints in any case.
   const isLone = agree === "large" && threshold !== undefined && amount < threshold;
-  return { ok: true, deposit, treasury, isLone };
+  return { ok: true, deposit, treasury, isLone, isBySignedBytes: transaction.isBySignedBytes === true };
 }

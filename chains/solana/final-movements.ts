@@ -1,7 +1,7 @@
 import type { VersionedTransactionResponse } from "@solana/web3.js";
 import { readAgreementThreshold } from "../endpoint-agreement.ts";
 import { ChainError } from "../errors.ts";
-import type { FinalReading, FinalTransaction } from "../final-transaction.ts";
+import type { FinalReading, FinalTransaction, KnownMovement } from "../final-transaction.ts";
 import type { TokenMovement } from "../token-movement.ts";
 import { isSignature } from "./ed25519-keys.ts";
 import type { SolanaChain, SolanaToken } from "./open-solana-chain.ts";
@@ -24,15 +24,15 @@ const ENTRIES_PER_TRANSACTION = 128;
 /**
  * Reads transactions by signature, with the memos of their movements. A transaction that moves a large amount into the
  * treasury (`agreementThreshold`), or any amount if `agree` says so, is final only when a second endpoint shows the same. Payments
- * whose signed bytes the caller supplies are looked for in the treasury's history, which costs one call for many, or one of each
- * endpoint. Throws ChainError when no endpoint answers.
+ * whose signed bytes the caller supplies, or has supplied before, are looked for in the treasury's history, which costs one call for
+ * many, or one of each endpoint. Throws ChainError when no endpoint answers.
  */
 export async function readFinalMovements(
   chain: SolanaChain,
   hashes: readonly string[],
-  { signed = new Map(), agree = "large" }: FinalReading = {},
+  { signed = new Map(), known = new Map(), agree = "large" }: FinalReading = {},
 ): Promise<ReadonlyMap<string, FinalTransaction>> {
-  const found = await listPayments(chain, hashes, { signed, agree });
+  const found = await listPayments(chain, hashes, { signed, known, agree });
   const open = hashes.filter((hash) => !found.has(hash));
   for (let first = 0; first < open.length; first += CONCURRENCY) {
     const some = open.slice(first, first + CONCURRENCY);
@@ -50,11 +50,11 @@ export async function readFinalMovements(
 async function listPayments(
   chain: SolanaChain,
   hashes: readonly string[],
-  { signed, agree }: Required<FinalReading>,
+  { signed, known, agree }: Required<FinalReading>,
 ): Promise<Map<string, FinalTransaction>> {
   const payments = hashes.flatMap((hash): SignedPayment[] => {
     const bytes = signed.get(hash);
-    const payment = bytes && readSignedPayment(chain, hash, bytes);
+    const payment = bytes ? readSignedPayment(chain, hash, bytes) : toPayment(chain, known.get(hash));
     return payment && !needsSecond(chain, [payment.movement], "large") ? [payment] : [];
   });
   const found = new Map<string, FinalTransaction>();
@@ -65,31 +65,39 @@ async function listPayments(
       some.map(({ movement }) => movement),
       agree,
     );
-    const slots = await (isShared ? findListedTwice : findListed)(chain, treasuryAccount, wanted);
+    const firstSlot = Math.min(...some.map(({ movement }) => known.get(movement.txHash)?.blockNumber ?? 0));
+    const slots = await (isShared ? findListedTwice : findListed)(chain, treasuryAccount, {
+      hashes: wanted,
+      firstSlot,
+    });
     for (const { movement } of some) {
       const slot = slots.get(movement.txHash);
       if (slot === undefined) continue;
       const made = { ...movement, blockId: String(slot), blockNumber: slot };
-      found.set(movement.txHash, { state: "final", movements: [made] });
+      found.set(movement.txHash, { state: "final", movements: [made], isBySignedBytes: true });
     }
   }
   return found;
 }
 
+function toPayment(chain: SolanaChain, movement: KnownMovement | undefined): SignedPayment | undefined {
+  const token = [...chain.tokens.values()].find((one) => one.token === movement?.token);
+  return movement && token && { token, movement };
+}
+
+/** Transactions that are looked for in a history. None of them is in a slot before `firstSlot`. */
+type Sought = { hashes: ReadonlySet<string>; firstSlot: number };
+
 /**
  * Looks for transactions in the newest history of an account, and returns the slots of those that have succeeded. Leaves out
  * those that lie too far back.
  */
-function findListed(chain: SolanaChain, account: string, wanted: ReadonlySet<string>): Promise<Map<string, number>> {
+function findListed(chain: SolanaChain, account: string, wanted: Sought): Promise<Map<string, number>> {
   return search(wanted, (page) => listSignatures(chain, { ...page, account, depth: chain.network.finality }));
 }
 
 /** Returns the slots of those transactions that two endpoints list in the same slot. */
-async function findListedTwice(
-  chain: SolanaChain,
-  account: string,
-  wanted: ReadonlySet<string>,
-): Promise<Map<string, number>> {
+async function findListedTwice(chain: SolanaChain, account: string, wanted: Sought): Promise<Map<string, number>> {
   const depth = chain.network.finality;
   const answers = await chain.rpc.queryAvailable("getSignaturesForAddress", (_connection, call) =>
     search(wanted, (page) => askSignatures(call, { ...page, account, depth })),
@@ -100,17 +108,18 @@ async function findListedTwice(
 }
 
 async function search(
-  wanted: ReadonlySet<string>,
+  { hashes, firstSlot }: Sought,
   list: (page: { before: string | undefined; limit: number }) => Promise<ListedTransaction[]>,
 ): Promise<Map<string, number>> {
   const slots = new Map<string, number>();
   // Reading a single transaction costs one call too.
-  let left = wanted.size > 1 ? wanted.size * ENTRIES_PER_TRANSACTION : 0;
-  for (let before: string | undefined; left > 0 && slots.size < wanted.size; ) {
+  let left = hashes.size > 1 ? hashes.size * ENTRIES_PER_TRANSACTION : 0;
+  for (let before: string | undefined; left > 0 && slots.size < hashes.size; ) {
     const page = await list({ before, limit: left });
-    for (const { signature, slot, failed } of page) if (wanted.has(signature) && !failed) slots.set(signature, slot);
-    before = page.at(-1)?.signature;
-    left = before === undefined ? 0 : left - page.length;
+    for (const { signature, slot, failed } of page) if (hashes.has(signature) && !failed) slots.set(signature, slot);
+    const last = page.at(-1);
+    before = last?.signature;
+    left = last === undefined || last.slot < firstSlot ? 0 : left - page.length;
   }
   return slots;
 }

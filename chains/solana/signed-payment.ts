@@ -1,5 +1,5 @@
 import { TokenInstruction } from "@solana/spl-token";
-import type { TokenMovement } from "../token-movement.ts";
+import type { KnownMovement } from "../final-transaction.ts";
 import { MEMO_PROGRAM, type SplTransfer, tokenProgramIds } from "./build-payment.ts";
 import { compareTransaction } from "./compare-transaction.ts";
 import { openVerifier } from "./ed25519-keys.ts";
@@ -8,7 +8,7 @@ import { findTransferIndex } from "./treasury-movements.ts";
 import { firstSignature, type ParsedTransaction, parseTransaction } from "./wire-format.ts";
 
 /** A payment into the treasury that signed bytes make if they succeed. The slot is not part of them. */
-export type SignedPayment = { token: SolanaToken; movement: Omit<TokenMovement, "blockId" | "blockNumber"> };
+export type SignedPayment = { token: SolanaToken; movement: Omit<KnownMovement, "blockNumber"> };
 
 const { token: TOKEN } = tokenProgramIds;
 
