@@ -48,7 +48,7 @@ export type TestSolanaOptions = {
 const usual = { slotMs: 100, finalityDepth: 4 };
 
 /** The cluster with the usual options that the files of this process share, one after the other. It ends with the process. */
-let shared: Promise<Service> | undefined;
+let shared: Service | undefined;
 
 /** Starts a private Solana cluster (one process), or takes the shared one when no option asks for another, and makes a mint. */
 export async function startTestSolana({ mint: kind, ...options }: TestSolanaOptions = {}): Promise<TestSolana> {
@@ -62,12 +62,9 @@ export async function startTestSolana({ mint: kind, ...options }: TestSolanaOpti
 }
 
 async function startShared(): Promise<Service> {
-  shared ??= startSolana(usual);
-  const running = await shared;
-  if (running.pid() !== undefined) return running;
-  // A test has crashed it, or it is the one of SOLANA_RPC_URL.
-  shared = startSolana(usual);
-  return await shared;
+  // Without a process, a test has crashed it, or it is the one of SOLANA_RPC_URL.
+  if (shared?.pid() === undefined) shared = await startSolana(usual);
+  return shared;
 }
 
 async function startPrivate(options: Omit<TestSolanaOptions, "mint">): Promise<Service> {
