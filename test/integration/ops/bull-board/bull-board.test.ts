@@ -20,7 +20,7 @@ import { makeClock, testEncryption, testKeys } from "../../../support/test-deps.
 import { waitFor } from "../../../support/wait-for.ts";
 
 const { url: redisUrl, prefix } = redisPrefix();
-const { db, url: databaseUrl } = await openTestDb(8);
+const { db } = await openTestDb(8);
 const clock = makeClock();
 const operatorDeps = { db, now: clock.now, ...testEncryption() };
 const people = await createOperators(operatorDeps);
@@ -176,6 +176,8 @@ test.each([
 
 test("the process serves the board, its probes and metrics, and records each write", async () => {
   const own = redisPrefix();
+  const { db, url: databaseUrl } = await openTestDb(4);
+  const { anna } = await createOperators({ ...operatorDeps, db, now: () => new Date() });
   const failed = await queueWithFailedJob("relay-transfers", "relay-trf-1", queuePrefix(own.prefix, "relay-transfers"));
   const env = {
     DATABASE_URL: databaseUrl,
@@ -185,7 +187,7 @@ test("the process serves the board, its probes and metrics, and records each wri
   };
   const process = await spawnProcess({ role: "bull-board", env });
   expect((await fetch(process.url)).status).toBe(401);
-  const { password, secret } = people.anna;
+  const { password, secret } = anna;
   const code = computeTotp(secret, totpStep(new Date()));
   const login = await fetch(`${process.url}/login`, {
     method: "POST",
