@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { makeMerchant, makePayment } from "../integration/api/start-api.ts";
+import { insertOptionRow } from "../support/insert-rows.ts";
 import { moveToState, openShop } from "./browser-shop.ts";
 import { openPage } from "./open-browser.ts";
 
@@ -70,22 +71,7 @@ test("the page first says not to pay again when the buyer may have sent money th
   const { page } = await openPage(api.url);
   await page.goto(linkOf(id));
   // The service gave the buyer an action to send the transaction themselves.
-  await api.db
-    .insertInto("payment_option")
-    .values({
-      ...{ id: "opt_push", payment_id: id, kind: "push", account: "eip155:31337:0x1", chain: "eip155:31337" },
-      ...{
-        asset: "a",
-        token: "0x7",
-        payer: "0x8",
-        receiver: "0x9",
-        amount: 1n,
-        authorization_nonce: "n",
-        valid_before: 1,
-      },
-      created_at: new Date(),
-    })
-    .execute();
+  await insertOptionRow(api.db, id, "push");
   for (const seen of ["in an open page", "in a new page"]) {
     if (seen === "in an open page") await moveToState(api, id, "expired");
     else await page.reload();
