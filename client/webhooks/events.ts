@@ -57,7 +57,7 @@ export type RefundEventData = {
   readonly live: boolean;
   readonly reference_id: string | null;
   readonly status: RefundStatus;
-  readonly reason: "screening" | "withdrawn" | null;
+  readonly reason: "screening" | "receiver_blocked" | "withdrawn" | null;
   readonly amount: EventAmount;
   readonly receiver_caip10: string | null;
   readonly is_record_only: boolean;

@@ -8,6 +8,7 @@ import {
   type PaymentEventData,
   type RefundEventData,
 } from "../../../client/index.ts";
+import { refundReasons } from "../../../payments/payouts/refund-views.ts";
 import { asset, destination, makeMerchant, startApi } from "../api/start-api.ts";
 
 /** Every member of the data of an event: the compiler demands that none is missing here and none is too many. */
@@ -46,6 +47,11 @@ const refund: Record<keyof RefundEventData, true> = {
   held: true,
   success: true,
   failed: true,
+};
+const refundReason: Record<NonNullable<RefundEventData["reason"]>, true> = {
+  screening: true,
+  receiver_blocked: true,
+  withdrawn: true,
 };
 const change: Record<keyof DestinationEventData, true> = {
   change_id: true,
@@ -117,4 +123,10 @@ test("the data of each type of event has the members of its type in the client, 
     const expected = about in ids ? [ids[about as keyof typeof ids], "merchant_id"] : ["endpoint_id"];
     expect([type, Object.keys(data).toSorted()]).toEqual([type, ["live", ...expected].toSorted()]);
   }
+});
+
+test("the client knows every reason that an event of a refund can have", () => {
+  // No event reports why a refund waits.
+  const reported = refundReasons.filter((reason) => !reason.endsWith("_short"));
+  expect(Object.keys(refundReason).toSorted()).toEqual(reported.toSorted());
 });
