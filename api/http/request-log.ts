@@ -30,6 +30,8 @@ const polled: ReadonlySet<string> = new Set([
   "GET /v1/events",
   "GET /v1/request-logs",
   "GET /v1/gateway/payment/:id/status",
+  "GET /v1/payments/:id/status",
+  "GET /v1/merchant/payment/:id/status",
 ]);
 
 const LoggedRequest = z.object({

@@ -109,7 +109,8 @@ test("an entry holds printable ASCII only, and the beginning of a long request i
 test("polling the log, the events or the status of a payment leaves the other requests in the log", async () => {
   const merchant = await makeMerchant(api);
   const paymentId = await makePayment(api, merchant);
-  await api.get(`/v1/gateway/payment/${paymentId}/status`, merchant.headers);
+  for (const path of ["gateway/payment", "payments", "merchant/payment"])
+    await api.get(`/v1/${path}/${paymentId}/status`, merchant.headers);
   await api.get(`/v1/gateway/payment/pay_${"0".repeat(32)}/status`, merchant.headers);
   await api.get("/v1/events", { "api-key": merchant.key });
   await api.get("/v1/events?cursor=x", { "api-key": merchant.key });
