@@ -18,9 +18,10 @@ export function validatePart(
   if (amount === left) return undefined;
   const standing = refunds.filter(({ state }) => state !== "withdrawn");
   if (standing.length >= MAX_PARTS)
-    return `amount: the payment has ${standing.length} refunds already, so only the rest can be refunded (${left} left)`;
+    return `amount: the payment has ${standing.length} refunds already, so only the rest can be refunded (${left} of caip19/${asset} left)`;
   const least = findDust(networks, asset);
-  if (amount < least) return `amount.value: is below the least part of a payment in this asset (${least} minor units)`;
+  if (amount < least)
+    return `amount.value: is below the least part of a payment in this asset (${least} of caip19/${asset})`;
   return undefined;
 }
 
