@@ -178,7 +178,7 @@ export type Payment = {
       readonly amount: Amount;
     };
   } | null;
-  /** What its refunds return to the payer, also those that are still pending and not those that were withdrawn, in the unit of info.optionAmount; null without a refund. */
+  /** What its refunds return to the payer, also those that are still pending and not those that were withdrawn, in the unit of info.optionAmount, which it can exceed after a restore of the database; null without a refund. */
   readonly refundedAmount: Amount | null;
 };
 
@@ -218,7 +218,7 @@ export type Refund = {
   readonly reason: ("balance_short" | "inventory_short" | "screening" | "receiver_blocked" | "withdrawn") | null;
   /** In the asset that the payment was paid in. */
   readonly amount: Amount;
-  /** CAIP-10 account that the money goes to: the payer's. Null in test mode. */
+  /** CAIP-10 account that the money goes to: the payer's. Null in test mode if no wallet paid. */
   readonly receiver: string | null;
   /** True when the service sends nothing: in test mode, and of a payment that the buyer paid to the merchant directly, who returns the money. Such a refund succeeds at once. */
   readonly isRecordOnly: boolean;

@@ -123,7 +123,7 @@ export const paymentResponse = statusResponse
       .meta({ description: "The payout, once it has arrived." }),
     refundedAmount: amountResponse.nullable().meta({
       description:
-        "What its refunds return to the payer, also those that are still pending and not those that were withdrawn, in the unit of info.optionAmount; null without a refund.",
+        "What its refunds return to the payer, also those that are still pending and not those that were withdrawn, in the unit of info.optionAmount, which it can exceed after a restore of the database; null without a refund.",
     }),
   })
   .meta({ id: "Payment", description: "A payment, as its merchant reads it." });

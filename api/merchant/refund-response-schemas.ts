@@ -22,10 +22,9 @@ export const refundResponse = z
         "Why it waits (balance_short: what the merchant is owed does not cover it; inventory_short: the treasury has too little of the asset), is held (screening; receiver_blocked: the token's issuer blocks the receiver) or has failed (withdrawn: nothing was sent); null otherwise.",
     }),
     amount: amountResponse.meta({ description: "In the asset that the payment was paid in." }),
-    receiver: z
-      .string()
-      .nullable()
-      .meta({ description: "CAIP-10 account that the money goes to: the payer's. Null in test mode." }),
+    receiver: z.string().nullable().meta({
+      description: "CAIP-10 account that the money goes to: the payer's. Null in test mode if no wallet paid.",
+    }),
     isRecordOnly: z.boolean().meta({
       description:
         "True when the service sends nothing: in test mode, and of a payment that the buyer paid to the merchant directly, who returns the money. Such a refund succeeds at once.",
