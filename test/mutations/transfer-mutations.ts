@@ -1069,6 +1069,11 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "[...receipts.values()][0] ?? (await readInFlight(deps, chain))",
       },
     ],
+      {
+        name: "an endpoint whose answer cannot be read is waited for without end",
+        find: "if (error instanceof SyntaxError || error instanceof TypeError || error instanceof RangeError) return true;",
+        replace: "",
+      },
   },
   {
     file: "chains/evm/http-transport.ts",

@@ -14,9 +14,9 @@ const shortfalls = new WeakMap<Rpc, Shortfall>();
 
 /**
  * Reads the blocks after a cursor from one endpoint. An endpoint may show a block and never the receipt of one of its transactions,
- * because its index of transactions has a gap or is being built. It is waited for as long as one that is behind. After that this
- * throws ChainError `logs_refused`, so that the next endpoint reads the blocks, until the endpoint has shown a block with
- * transactions that concern us. Throws the error of `read` otherwise.
+ * because its index of transactions has a gap or is being built, or may answer with what cannot be read. It is waited for as long as
+ * one that is behind. After that this throws ChainError `logs_refused`, so that the next endpoint reads the blocks, until the endpoint
+ * has shown a block with transactions that concern us. Throws the error of `read` otherwise.
  */
 export async function readUnlessIncomplete(
   deps: Pick<TransferDeps, "now">,
@@ -42,8 +42,9 @@ export async function readUnlessIncomplete(
   }
 }
 
-/** Returns true for the error of an endpoint that answers and does not show what its blocks contain. */
+/** Returns true for the error of an endpoint that answers and does not show what its blocks contain in a form that can be read. */
 function isShortfall(error: unknown): error is Error {
+  if (error instanceof SyntaxError || error instanceof TypeError || error instanceof RangeError) return true;
   if (error instanceof ChainError) return error.code === "rpc_behind" || error.code === "rpc_answer";
   return error instanceof BaseError && !isUnavailable(error);
 }
