@@ -79,9 +79,14 @@ async function readLogsOf(chain: EvmChain, hash: Hex, made: readonly EvmMovement
     return receipt.logs;
   } catch (cause) {
     const [block] = made.map(({ blockId }) => blockId);
-    if (block === undefined || !(classifyLogError(cause).kind === "too_large" || isSlow(cause))) throw cause;
+    if (block === undefined || !isTooLarge(cause)) throw cause;
     return readLogsOfPayers(chain, { hash, block, made });
   }
+}
+
+/** Returns true for the error of an endpoint for which a receipt may be too large, or which may need too long for it. */
+export function isTooLarge(error: unknown): boolean {
+  return classifyLogError(error).kind === "too_large" || isSlow(error);
 }
 
 /** Returns the logs of a transaction that its block shows and that can show the natural keys of the movements of these payers. */

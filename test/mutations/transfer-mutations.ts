@@ -388,6 +388,18 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/lifecycle/beside-strangers.test.ts"],
       },
       {
+        name: "a large payment whose receipt is too large for the endpoints is never confirmed",
+        find: "if (!isTooLarge(error)) throw error;",
+        replace: "throw error;",
+        tests: ["test/integration/transfers/evm/large-receipts.test.ts"],
+      },
+      {
+        name: "a receipt that is too large suspends its endpoint in each pass",
+        find: "if (known.find(hash)) return undefined;",
+        replace: "",
+        tests: ["test/integration/transfers/evm/large-receipts.test.ts"],
+      },
+      {
         name: "a large adopted payout that paid more than it owed is never confirmed",
         find: ", amount: one.observed_amount",
         replace: "",
@@ -1057,6 +1069,11 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "return error instanceof BaseError && !isUnavailable(error);",
         replace: "return false;",
       },
+      {
+        name: "an endpoint whose answer cannot be read is waited for without end",
+        find: "if (error instanceof SyntaxError || error instanceof TypeError || error instanceof RangeError) return true;",
+        replace: "",
+      },
     ],
   },
   {
@@ -1069,11 +1086,6 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "[...receipts.values()][0] ?? (await readInFlight(deps, chain))",
       },
     ],
-      {
-        name: "an endpoint whose answer cannot be read is waited for without end",
-        find: "if (error instanceof SyntaxError || error instanceof TypeError || error instanceof RangeError) return true;",
-        replace: "",
-      },
   },
   {
     file: "chains/evm/http-transport.ts",
@@ -1092,7 +1104,7 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a receipt that the endpoint refuses as too large holds up the watcher",
-        find: 'if (block === undefined || !(classifyLogError(cause).kind === "too_large" || isSlow(cause))) throw cause;',
+        find: "if (block === undefined || !isTooLarge(cause)) throw cause;",
         replace: "if (block !== undefined) throw cause;",
       },
       {

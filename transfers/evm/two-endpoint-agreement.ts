@@ -1,9 +1,11 @@
+import type { Hex } from "viem";
 import { ChainError, isTransientChainError } from "../../chains/errors.ts";
 import { readBlock, readFinalHeight } from "../../chains/evm/blocks.ts";
-import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
-import type { EndpointRpc } from "../../chains/evm/evm-rpc.ts";
+import { type Receipt, readReceipt } from "../../chains/evm/evm-broadcast.ts";
+import type { EndpointRpc, Rpc } from "../../chains/evm/evm-rpc.ts";
+import { type KeptReadings, openKeptReadings } from "../../chains/evm/kept-readings.ts";
 import type { EvmChain, EvmToken } from "../../chains/evm/open-evm-chain.ts";
-import { readLogsOfPayers } from "../../chains/evm/transaction-movements.ts";
+import { isTooLarge, readLogsOfPayers } from "../../chains/evm/transaction-movements.ts";
 import { matchPushes, readTransferLogs } from "../../chains/evm/transfer-logs.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
@@ -21,6 +23,12 @@ import { recordDisagreement } from "./second-reading.ts";
 const REQUIRED_ENDPOINTS = 2;
 /** How long a small movement that was recorded late waits for endpoints that do not answer or lag, milliseconds. */
 const LATE_WAIT_MS = 30_000;
+
+/** How long it is known that a receipt is too large, after its last use, milliseconds, and of how many transactions of each endpoint. */
+const TOO_LARGE_MS = 5 * 60_000;
+const MAX_TOO_LARGE = 1_000;
+/** Transactions whose receipts are too large for an endpoint. Asking again could suspend it before it shows their logs. */
+const tooLarge = new WeakMap<Rpc, KeptReadings<true>>();
 
 /** What each endpoint must show of a movement on its own. */
 type Shown = Pick<
@@ -135,12 +143,24 @@ function openQuestions(
 /** Returns the movements of a payer that an endpoint shows in a transaction and block: none when it has another block there. */
 async function readMovements(view: EvmChain, movement: Shown): Promise<EvmMovement[]> {
   const [hash, block] = [readHex(movement.tx_hash), readHex(movement.block_id)];
-  const receipt = await readReceipt(view.rpc, hash);
+  const receipt = await readReceiptUnlessTooLarge(view.rpc, hash);
   if (receipt) return receipt.reverted || receipt.blockHash !== block ? [] : readTransferLogs(receipt.logs, view);
-  // An endpoint can show the logs of a block without its receipts: it has dropped them, or still builds its index.
+  // An endpoint can show the logs of a block without its receipts: it has dropped them, still builds its index, or sends none so large.
   if ((await readBlock(view.rpc, movement.block_number)).hash !== block) return [];
   const made = [{ token: readHex(movement.token), payer: readHex(movement.payer) }];
   return readTransferLogs(await readLogsOfPayers(view, { hash, block, made }), view);
+}
+
+/** Returns a receipt; undefined while the endpoint has none, and where it is too large for it: any account can fill one with logs. */
+async function readReceiptUnlessTooLarge(rpc: Rpc, hash: Hex): Promise<Receipt | undefined> {
+  const known = tooLarge.get(rpc) ?? openKeptReadings<true>({ keptMs: TOO_LARGE_MS, maxSize: MAX_TOO_LARGE });
+  tooLarge.set(rpc, known);
+  if (known.find(hash)) return undefined;
+  return readReceipt(rpc, hash).catch((error: unknown) => {
+    if (!isTooLarge(error)) throw error;
+    known.keep(hash, true);
+    return undefined;
+  });
 }
 
 /** Returns true when an endpoint shows a movement with this natural key, or when none is known. */

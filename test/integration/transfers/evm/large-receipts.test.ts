@@ -5,9 +5,10 @@ import { readEvmRow } from "../../../../db/chain-families.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { toAuthorization } from "../../../../transfers/evm/authorization-calls.ts";
 import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
-import { fundBuyer, mine, sendUsdc, startChain } from "../../../support/evm-chain.ts";
+import { fundBuyer, mine, networksFor, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
+import { waitFor } from "../../../support/wait-for.ts";
 
 /** A transaction of 13 million gas can emit as many logs. Its receipt has more than 10 MB. */
 const LOGS = 30_000;
@@ -64,5 +65,35 @@ test.each([
     await mine(chain, 1);
     await fixture.watch();
     expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  },
+);
+
+test.each([
+  ["with an error of the call", new RpcRefusal(tooLarge)],
+  ["by their proxies", new RpcRefusal(tooLarge, 413)],
+])(
+  "a large payment relayed in a transaction whose receipt all endpoints refuse as too large, %s, succeeds",
+  async (_by, refusal) => {
+    const second = await startAlteringProxy({ target: chain.url });
+    proxy.alter(undefined);
+    const [usdc] = (await networksFor(chain)).chains[0]?.assets ?? [];
+    const change = { assets: [{ ...usdc, agreementThreshold: "1000000" }] };
+    const fixture = await makeMerchantFixture(chain, { change, rpcUrls: [proxy.url, second.url] });
+    const { paymentId, results } = await signUnconfirmed(fixture, { chain, buyer: await fundBuyer(chain) });
+    const rows = fixture.db.selectFrom("payment_option").selectAll().where("payment_id", "=", paymentId);
+    const authorization = toAuthorization(readEvmRow(await rows.executeTakeFirstOrThrow()));
+    const hash = await spam(encodeTransfer(authorization, results[0]?.data[0] as Hex));
+    for (const one of [proxy, second])
+      one.alter((method, params, result) =>
+        method === "eth_getTransactionReceipt" && params[0] === hash ? refusal : result,
+      );
+    await waitFor(
+      async () => {
+        await mine(chain, 1);
+        await fixture.watch();
+        return (await fixture.status(paymentId)).state === "succeeded";
+      },
+      { within: 10_000, every: 500 },
+    );
   },
 );
