@@ -58,3 +58,17 @@ export class ChainError extends Error {
 export function isTransientChainError(error: unknown): boolean {
   return error instanceof ChainError ? error.transient : error instanceof BaseError;
 }
+
+/** Returns true for the error of reading an answer that has another form than it must have. */
+export function isUnreadable(error: unknown): boolean {
+  return error instanceof SyntaxError || error instanceof TypeError || error instanceof RangeError;
+}
+
+/** Throws the error of reading an endpoint's answer: ChainError `rpc_answer` if it cannot be read or viem has thrown it, else unchanged. */
+export function throwAnswerError(cause: unknown): never {
+  if (!(isUnreadable(cause) || cause instanceof BaseError)) throw cause;
+  throw new ChainError("rpc_answer", {
+    cause,
+    detail: cause instanceof BaseError ? cause.shortMessage : String(cause),
+  });
+}

@@ -1,4 +1,4 @@
-import { ChainError } from "../../chains/errors.ts";
+import { ChainError, isUnreadable, throwAnswerError } from "../../chains/errors.ts";
 import { readAccountMovements } from "../../chains/evm/account-logs.ts";
 import { isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
@@ -98,7 +98,7 @@ function rereadRange(
   const read = async (part: BlockRange) => {
     const proofs = await listProofsBetween(deps.db, { chain: chain.chain, ...part });
     const accounts = watchAccounts(chain, new Set(proofs.map(({ receiver }) => receiver)));
-    const found = await readAccountMovements(rpc, part, accounts);
+    const found = await readAccountMovements(rpc, part, accounts).catch(throwAnswerError);
     requireProofs(chain, proofs, found);
     return found;
   };
@@ -131,7 +131,7 @@ async function confirmWithOtherEndpoints(
     for (const witness of listWitnesses(chain, { ...run, by })) {
       if (cursor.finalNumber >= run.to || budget.parts === 0) break;
       try {
-        const to = await compareWithEndpoint(deps, chain, witness, run.to);
+        const to = await compareWithEndpoint(deps, chain, witness, run.to).catch(throwAnswerError);
         hasAnswered = true;
         reached.set(witness.reporter.name, to);
         await confirmFrom(deps, chain, { cursor, to, handlers, budget, rpc: witness.endpoint.rpc });
@@ -139,6 +139,10 @@ async function confirmWithOtherEndpoints(
       } catch (error) {
         if (!(error instanceof ChainError) || !error.transient) throw error;
         if (error.code === "rpc_behind") hasAnswered = true;
+        if (isUnreadable(error.cause)) {
+          const facts = { chain: chain.chain, endpoint: witness.endpoint.name };
+          deps.log.error({ ...facts, err: error }, "an endpoint's second reading cannot be read");
+        }
         if (!isDisagreement(error)) continue;
         recordDisagreement(deps, chain, witness.endpoint, error);
         disagreement = error;
