@@ -141,9 +141,13 @@ export async function findPayout(
   return rows[0];
 }
 
-/** Locks payments until the commit, in the order of their ids. */
+/**
+ * Locks payments until the commit, in the order of their ids. Rows that refer to the payments can be inserted meanwhile: a refund that
+ * begins records what it deducts from payments while it has locked what the holder of this lock waits for.
+ */
 export async function lockPayments(db: Db, ids: readonly string[]): Promise<void> {
-  await db.selectFrom("payment").select("id").where(sql<boolean>`id = any(${ids})`).orderBy("id").forUpdate().execute();
+  const rows = db.selectFrom("payment").select("id").where(sql<boolean>`id = any(${ids})`).orderBy("id");
+  await rows.forNoKeyUpdate().execute();
 }
 
 /** Returns payments by id. */

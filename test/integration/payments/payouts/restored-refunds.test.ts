@@ -1,4 +1,6 @@
+import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { lockNotBegun } from "../../../../db/queries/settlements.ts";
 import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
@@ -6,6 +8,7 @@ import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../supp
 import { expectReconciled, payOut, restoreDatabase, work } from "../../../support/restored-database.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { startTestSigner } from "../../../support/test-signer.ts";
+import { waitFor } from "../../../support/wait-for.ts";
 
 const UNIT = 1_000_000n;
 
@@ -148,6 +151,36 @@ test("a raise draws on the merchant's balance only what was sent, while a later 
   expect(await received()).toBe(5n);
   expect(await usdcBalance(chain, destination)).toBe(0n);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
+  await expectReconciled(restored, chain);
+});
+
+test("a raise and another refund of the payment that begins meanwhile do not deadlock", async () => {
+  const made = await loseRefunds({ separate: false, values: [2n] });
+  const { chain, restored, paymentId, request, refunds, workFor, received } = made;
+  const { refundId: first } = unwrap(await request(1n));
+  expect(await restored.refund(first)).toEqual(["begun"]);
+  const { refundId: second } = unwrap(await request(1n));
+  const { id: settlement } = await restored.settlementOf(paymentId);
+  const waitForLocks = async (count: number) => {
+    const read = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    const isWaiting = async () => (await read.execute(restored.db)).rows.length === count;
+    await waitFor(isWaiting, { within: 20_000, what: `${count} statements wait for locks` });
+  };
+  const { beginning, raising } = await restored.db.transaction().execute(async (db) => {
+    await lockNotBegun(db, [settlement]);
+    // The second refund is locked and waits for the settlement; the raise has locked the payment and waits for the second refund.
+    const beginning = restored.refund(second);
+    await waitForLocks(1);
+    const raising = restored.relay();
+    await waitForLocks(2);
+    return { beginning, raising };
+  });
+  expect(await beginning).toEqual(["begun"]);
+  await raising;
+  expect(restored.lines.filter((line) => line.includes("cannot be processed"))).toEqual([]);
+  expect(await refunds()).toMatchObject([{ amount: 2n * UNIT }, { amount: 1n * UNIT, state: "paying" }]);
+  await workFor(4);
+  expect(await received()).toBe(3n);
   await expectReconciled(restored, chain);
 });
 
