@@ -198,6 +198,17 @@ export const refundMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/payouts/lock-covering.ts",
+    tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
+    mutations: [
+      {
+        name: "settlements that were reduced before they were locked do not cover an amount that others would",
+        find: " && !isShort",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "payments/payouts/deduct-from-settlement.ts",
     tests: refunds,
     mutations: [

@@ -4,8 +4,10 @@ import { expect, test } from "vitest";
 import { moveRows } from "../../../../db/moves.ts";
 import { lockInventory } from "../../../../db/queries/inventory.ts";
 import { debitMerchant } from "../../../../db/queries/ledger-groups.ts";
+import { lockNotBegun, reduceSettlement } from "../../../../db/queries/settlements.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
+import { lockCovering } from "../../../../payments/payouts/lock-covering.ts";
 import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
@@ -23,6 +25,15 @@ const requestRefund = async (of: MerchantFixture, paymentId: string, value?: big
 };
 const balanceOf = async (of: MerchantFixture) =>
   (await of.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
+/** Waits until a statement of the fixture's database waits for a lock. */
+async function waitForLock({ db }: MerchantFixture): Promise<void> {
+  const isWaiting = async () => {
+    const { rows } = await sql`
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+    return rows.length > 0;
+  };
+  await waitFor(isWaiting, { within: 20_000, what: "a statement waits for a lock" });
+}
 const refundsSent = async (of: MerchantFixture) => (await of.transfers()).filter(({ purpose }) => purpose === "refund");
 
 test("a refund waits if the settlements that have not begun sum to less than it, whatever the balance is", async () => {
@@ -55,17 +66,27 @@ test("a refund whose settlement begins while it waits for the lock deducts from 
   });
   await locked.promise;
   const refunding = fixture.refund(refundId);
-  const isWaiting = async () => {
-    const { rows } = await sql`
-      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(fixture.db);
-    return rows.length > 0;
-  };
-  await waitFor(isWaiting, { within: 20_000, what: "the refund waits for the settlement" });
+  await waitForLock(fixture);
   waiting.resolve();
   await beginning;
   expect(await refunding).toEqual(["begun"]);
   expect(await fixture.settlementOf(second)).toMatchObject({ state: "due", amount: 6_000_000n });
   expect(await balanceOf(fixture)).toBe(6_000_000n);
+});
+
+test("a settlement that is reduced before it is locked is covered by another one", async () => {
+  const fixture = await makeMerchantFixture(chain);
+  const { id: own, asset } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 1_000n));
+  await fixture.pay(await fundBuyer(chain), 1_000n);
+  const of = { merchantId: fixture.merchantId, asset, own, converted: false, amount: 8_000_000n };
+  const { locking } = await fixture.db.transaction().execute(async (db) => {
+    await lockNotBegun(db, [own]);
+    const locking = fixture.db.transaction().execute((another) => lockCovering(another, of));
+    await waitForLock(fixture);
+    await reduceSettlement(db, { id: own, by: 7_000_000n });
+    return { locking };
+  });
+  expect((await locking).map(({ amount }) => amount)).toEqual([3_000_000n, 10_000_000n]);
 });
 
 test("a refund that several processes begin concurrently is reported as begun to each and deducted once", async () => {
