@@ -172,10 +172,17 @@ export async function listOpenNumbers(
     .execute();
 }
 
-/** A settlement whose payout has not begun, from which a refund may still deduct. */
+/**
+ * A settlement whose payout has not begun, from which a refund may still deduct. `kept` is the part of its amount that nothing may be
+ * deducted from, because the chain shows it as paid before a restore.
+ */
 export type NotBegun = Pick<SettlementRow, "id" | "number" | "amount" | "converted"> & {
   state: "due" | "accumulating";
+  kept: bigint;
 };
+/** Returns `NotBegun.kept` of a settlement of one merchant and asset. */
+export type KeptOf = (settlement: Pick<SettlementRow, "number" | "amount">) => bigint;
+const keepNothing: KeptOf = () => 0n;
 
 function selectUnbegun(db: Db) {
   return db
@@ -184,6 +191,9 @@ function selectUnbegun(db: Db) {
     .where("state", "in", ["due", "accumulating"])
     .$narrowType<Pick<NotBegun, "state">>();
 }
+const withKept =
+  (keptOf: KeptOf) =>
+  (row: Omit<NotBegun, "kept">): NotBegun => ({ ...row, kept: keptOf(row) });
 
 /** The number of settlements per query of `chooseNotBegun`. */
 const PAGE = 100;
@@ -191,25 +201,25 @@ const PAGE = 100;
 /**
  * Returns settlements of a merchant that have not begun and that together cover an amount, or all of them when they do not:
  * `own` first, then those that are converted as `converted` says, then the others, each the oldest first. Reads only as many as
- * it needs. Does not lock them.
+ * it needs. Does not lock them. Nothing is kept of a settlement without `keptOf`.
  */
 export async function chooseNotBegun(
   db: Db,
-  args: { merchantId: string; asset: string; own: string | null; converted: boolean; amount: bigint },
+  args: { merchantId: string; asset: string; own: string | null; converted: boolean; amount: bigint; keptOf?: KeptOf },
 ): Promise<NotBegun[]> {
-  const { merchantId, asset, own, converted, amount } = args;
+  const { merchantId, asset, own, converted, amount, keptOf = keepNothing } = args;
   const ofMerchant = selectUnbegun(db).where("merchant_id", "=", merchantId).where("asset", "=", asset);
   const readPage = (kind: boolean, after: number) =>
     ofMerchant.where("converted", "=", kind).where("number", ">", after).orderBy("number").limit(PAGE).execute();
-  const chosen: NotBegun[] = await ofMerchant.where("id", "=", own ?? "").execute();
+  const chosen = (await ofMerchant.where("id", "=", own ?? "").execute()).map(withKept(keptOf));
   let left = amount - sumOf(chosen);
   for (const kind of [converted, !converted])
     for (let after = 0, full = true; full && left > 0n; ) {
       const rows = await readPage(kind, after);
-      for (const row of rows) {
-        if (left <= 0n || row.id === own) continue;
+      for (const row of rows.map(withKept(keptOf))) {
+        if (left <= 0n || row.id === own || row.kept === row.amount) continue;
         chosen.push(row);
-        left -= row.amount;
+        left -= sumOf([row]);
       }
       after = rows.at(-1)?.number ?? after;
       full = rows.length === PAGE;
@@ -218,9 +228,9 @@ export async function chooseNotBegun(
 }
 
 /** Locks those of these settlements that still have not begun, until the commit. Returns them as they are now, in the order of `ids`. */
-export async function lockNotBegun(db: Db, ids: readonly string[]): Promise<NotBegun[]> {
+export async function lockNotBegun(db: Db, ids: readonly string[], keptOf = keepNothing): Promise<NotBegun[]> {
   const rows = await selectUnbegun(db).where(sql<boolean>`id = any(${ids})`).orderBy("id").forUpdate().execute();
-  const byId = new Map(rows.map((row) => [row.id, row]));
+  const byId = new Map(rows.map((row) => [row.id, withKept(keptOf)(row)]));
   return ids.flatMap((id) => byId.get(id) ?? []);
 }
 
@@ -240,9 +250,9 @@ export async function recordDestination(db: Db, args: { id: string; destination:
   await db.updateTable("settlement").set({ destination: args.destination }).where("id", "=", args.id).execute();
 }
 
-/** Returns the total of settlements, minor units. */
-export const sumOf = (settlements: readonly Pick<NotBegun, "amount">[]): bigint =>
-  settlements.reduce((sum, { amount }) => sum + amount, 0n);
+/** Returns the total of what may be deducted from settlements, minor units. */
+export const sumOf = (settlements: readonly Pick<NotBegun, "amount" | "kept">[]): bigint =>
+  settlements.reduce((sum, { amount, kept }) => sum + amount - kept, 0n);
 
 /** Subtracts from the amount of a locked settlement, which must stay above zero. */
 export async function reduceSettlement(db: Db, args: { id: string; by: bigint }): Promise<void> {

@@ -20,6 +20,7 @@ import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { deductFromSettlement } from "./deduct-from-settlement.ts";
 import { lockCovering } from "./lock-covering.ts";
+import { readKeptOf } from "./paid-before-restore.ts";
 import { raiseRefund } from "./raise-refund.ts";
 import { splitRefund, splitSettlement } from "./split-payout.ts";
 
@@ -98,7 +99,8 @@ async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, mor
   const { id, merchant_id: merchantId, asset, converted } = settlement;
   const at = deps.now();
   let left = more;
-  for (const one of await lockCovering(db, { merchantId, asset, own: null, converted, amount: more })) {
+  const keptOf = await readKeptOf(deps, db, { merchantId, asset });
+  for (const one of await lockCovering(db, { merchantId, asset, own: null, converted, amount: more, keptOf })) {
     const taken = await deductFromSettlement(db, one, left, at);
     if (taken === one.amount) await relinkPayments(db, { from: one.id, to: id });
     else if (taken > 0n) await relinkPaid(db, { from: one.id, to: id, paid: taken });

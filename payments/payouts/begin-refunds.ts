@@ -3,7 +3,7 @@ import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { type Credit, debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import { type DueRefund, listDueRefunds, moveToPaying } from "../../db/queries/refunds.ts";
 import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
-import { chooseNotBegun, lockNotBegun, type NotBegun, sumOf } from "../../db/queries/settlements.ts";
+import { chooseNotBegun, type KeptOf, lockNotBegun, type NotBegun, sumOf } from "../../db/queries/settlements.ts";
 import { listStatementsOf } from "../../db/queries/signed-statements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
@@ -14,7 +14,7 @@ import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { deductFromSettlement } from "./deduct-from-settlement.ts";
 import { holdRefused } from "./hold-refused.ts";
-import { type ForgottenPayouts, findForgottenRefunds, wasPaid } from "./paid-before-restore.ts";
+import { type ForgottenPayouts, findForgottenRefunds, readKeptOf, wasPaid } from "./paid-before-restore.ts";
 import { chainOf, listCaughtUp, type Payout, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
 import { splitForgottenRefunds } from "./split-payout.ts";
@@ -188,7 +188,7 @@ async function writeBegun(deps: Deps, db: Db, signed: SignedRefund): Promise<Wri
   // Another worker has begun or split this refund, or it was withdrawn.
   if (!(await moveToPaying(db, refund, at))) return { ok: true };
   if (refund.merchant_id !== null) {
-    const why = await debit(db, { ...refund, merchant_id: refund.merchant_id }, { at, wasPaid });
+    const why = await debit(deps, db, { ...refund, merchant_id: refund.merchant_id }, { at, wasPaid });
     if (why) return { ok: false, why };
   }
   await insertTransfers(db, [transfer], at);
@@ -198,6 +198,7 @@ async function writeBegun(deps: Deps, db: Db, signed: SignedRefund): Promise<Wri
 
 /** Debits a refund from its merchant's balance and books it. Returns why it cannot, or undefined. */
 async function debit(
+  deps: Deps,
   db: Db,
   refund: Drawn,
   { at, wasPaid }: { at: Date; wasPaid: boolean },
@@ -205,12 +206,13 @@ async function debit(
   const { merchant_id: merchantId, asset } = refund;
   const drawn = owedOf(refund);
   const converted = isConverted(refund);
-  const chosen = await chooseNotBegun(db, { merchantId, ...drawn, own: refund.settlement_id, converted });
+  const keptOf = await readKeptOf(deps, db, { merchantId, asset: drawn.asset });
+  const chosen = await chooseNotBegun(db, { merchantId, ...drawn, own: refund.settlement_id, converted, keptOf });
   // The operator may have moved the asset that the buyer paid in, and money that came in another asset is no money of this one.
   const needsInventory = !wasPaid && (converted || chosen.some((one) => one.converted));
   // Lock order: the inventory, then settlements, then balances (avoids deadlock).
   if (needsInventory) await lockInventory(db, asset);
-  const why = await draw(db, refund, { merchantId, ...drawn, chosen }, at);
+  const why = await draw(db, refund, { merchantId, ...drawn, chosen, keptOf }, at);
   if (why) return why;
   await insertGroups(db, [refundBegunGroup({ ...refund, merchantId, drawn })], at);
   return needsInventory && (await readInventory(db, asset)) < 0n ? "inventory_short" : undefined;
@@ -261,11 +263,11 @@ function toPayout(refund: DueRefund, approvals: readonly Statement[]): Payout {
 async function draw(
   db: Db,
   refund: Drawn,
-  { merchantId, asset, amount, chosen }: Credit & { chosen: readonly NotBegun[] },
+  { merchantId, asset, amount, chosen, keptOf }: Credit & { chosen: readonly NotBegun[]; keptOf: KeptOf },
   at: Date,
 ): Promise<Rollback | undefined> {
   const ids = chosen.map(({ id }) => id);
-  const locked = await lockNotBegun(db, ids);
+  const locked = await lockNotBegun(db, ids, keptOf);
   if (sumOf(locked) < amount && sumOf(chosen) >= amount) return "changed";
   if (!(await debitMerchant(db, { merchantId, asset, amount }))) return "balance_short";
   let left = amount;

@@ -58,12 +58,14 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   const [known, unknown] = splitByKnownAsset(deps, wanted);
   for (const { id, asset } of unknown)
     deps.log.error({ settlement: id, asset }, "settlement waits: its asset is not in the networks file");
-  const unblocked = known.filter((settlement) => !findObstacle(settlement, caughtUp));
+  const unblocked = known.filter((settlement) => !findObstacle(settlement, { caughtUp, isPaid: true }));
   const { waiting, first, forgotten } = await findForgottenPayouts(deps, unblocked);
   const due = [...(await listMissing(deps, first, wanted)), ...wanted];
   const obstacleOf = (settlement: SettlementWithDestination) => {
     if (unknown.includes(settlement)) return "unknown_asset";
-    return findObstacle(settlement, caughtUp) ?? (waiting.has(settlement.id) ? "unrecorded_payout" : undefined);
+    const isPaid = (forgotten.get(settlement.id)?.amount ?? -1n) >= settlement.amount;
+    const obstacle = findObstacle(settlement, { caughtUp, isPaid });
+    return obstacle ?? (waiting.has(settlement.id) ? "unrecorded_payout" : undefined);
   };
   const refused = await screenDestinations(
     deps,
@@ -152,13 +154,14 @@ async function beginCovered(
   );
 }
 
+/** Returns why a settlement waits. `isPaid`: the chain shows all of it as paid before a restore, so that no refund may draw on it. */
 function findObstacle(
   { asset, registered, held, refunds }: SettlementWithDestination,
-  caughtUp: ReadonlyMap<string, string>,
+  { caughtUp, isPaid }: { caughtUp: ReadonlyMap<string, string>; isPaid: boolean },
 ): SettleOutcome | undefined {
   if (held) return "held";
   // The merchant's refunds have priority: they draw on the same balance.
-  if (refunds.length > 0) return "refund_pending";
+  if (refunds.length > 0 && !isPaid) return "refund_pending";
   if (!parseAccountId(registered ?? "")) return "no_destination";
   return caughtUp.has(chainOf(asset)) ? undefined : "watcher_behind";
 }

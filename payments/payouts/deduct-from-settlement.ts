@@ -2,14 +2,15 @@ import { moveRows } from "../../db/moves.ts";
 import { type NotBegun, reduceSettlement } from "../../db/queries/settlements.ts";
 import type { Db } from "../../db/tables.ts";
 
-/** Deducts up to `atMost` (minor units) from a locked settlement that has not begun. Returns the amount deducted. */
+/** Deducts up to `wanted` (minor units) from a locked settlement that has not begun, but not what is kept. Returns the amount deducted. */
 export async function deductFromSettlement(
   db: Db,
-  { id, state, amount }: NotBegun,
-  atMost: bigint,
+  { id, state, amount, kept }: NotBegun,
+  wanted: bigint,
   at: Date,
 ): Promise<bigint> {
-  if (atMost < 0n) throw new Error(`settlement ${id} cannot be reduced by ${atMost}`);
+  if (wanted < 0n) throw new Error(`settlement ${id} cannot be reduced by ${wanted}`);
+  const atMost = wanted < amount - kept ? wanted : amount - kept;
   if (atMost === 0n) return 0n;
   if (amount > atMost) {
     await reduceSettlement(db, { id, by: atMost });

@@ -6,7 +6,7 @@ export async function lockCovering(db: Db, of: Parameters<typeof chooseNotBegun>
   for (;;) {
     const chosen = await chooseNotBegun(db, of);
     const ids = chosen.map(({ id }) => id);
-    const locked = await lockNotBegun(db, ids);
+    const locked = await lockNotBegun(db, ids, of.keptOf);
     const isShort = sumOf(locked) < of.amount && sumOf(chosen) >= of.amount;
     if (locked.length === chosen.length && !isShort) return locked;
   }

@@ -1,13 +1,35 @@
+import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { findPaymentRow } from "../../db/queries/payments.ts";
 import { listUnclaimedPayouts, type UnclaimedPayout } from "../../db/queries/payout-nonces.ts";
 import { listRefunds, type RefundRow } from "../../db/queries/refunds.ts";
-import { listOpenNumbers, type SettlementRow } from "../../db/queries/settlements.ts";
+import { type KeptOf, listOpenNumbers, type SettlementRow } from "../../db/queries/settlements.ts";
+import type { Db } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";
 import { computeLeft } from "./refund-payment.ts";
 import { type CatchUpDeps, chainOf, settlementNonce } from "./sign-payout.ts";
+
+/**
+ * Returns how much of a merchant's settlements in an asset the chain shows as paid before a restore. Nothing may deduct that: the payout
+ * is yet to be adopted, and its money is not there any more.
+ */
+export async function readKeptOf(
+  deps: Pick<PaymentDeps, "networks">,
+  db: Db,
+  { merchantId, asset }: { merchantId: string; asset: string },
+): Promise<KeptOf> {
+  const chain = chainOf(asset);
+  const network = deps.networks.chains.find((one) => one.chain === chain);
+  if (!network) return () => 0n;
+  const made = await listUnclaimedPayouts(db, { chain, payer: canonicalAddress(chain, network.treasury.address) });
+  return ({ number, amount }) => {
+    if (made.size === 0) return 0n;
+    const paid = made.get(settlementNonce(deps, { merchant_id: merchantId, asset, number }))?.amount ?? 0n;
+    return paid < amount ? paid : amount;
+  };
+}
 
 type Settlement = Pick<SettlementRow, "id" | "merchant_id" | "asset">;
 

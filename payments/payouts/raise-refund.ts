@@ -18,6 +18,7 @@ import { refundOverpaidGroup, refundRaisedGroup } from "../accounting/payout-gro
 import type { PaymentDeps } from "../payment-deps.ts";
 import { deductFromSettlement } from "./deduct-from-settlement.ts";
 import { lockCovering } from "./lock-covering.ts";
+import { readKeptOf } from "./paid-before-restore.ts";
 import { computeLeft } from "./refund-payment.ts";
 import { findSentReason } from "./sent-before-restore.ts";
 
@@ -96,16 +97,17 @@ async function withdrawExcess(
  * Returns what was drawn.
  */
 async function drawCovered(
-  { now }: Deps,
+  deps: Deps,
   db: Db,
   { refund, payment, wanted }: { refund: Refund; payment: PaymentRow; wanted: bigint },
 ): Promise<bigint> {
   const { merchant_id: merchantId, asset, owed_asset } = refund;
   const balance = { merchantId, asset: owed_asset ?? asset };
-  const of = { ...balance, own: payment.settlement_id, converted: owed_asset !== null, amount: wanted };
+  const keptOf = await readKeptOf(deps, db, balance);
+  const of = { ...balance, own: payment.settlement_id, converted: owed_asset !== null, amount: wanted, keptOf };
   let left = wanted;
   for (const one of await lockCovering(db, of)) {
-    const taken = await deductFromSettlement(db, one, left, now());
+    const taken = await deductFromSettlement(db, one, left, deps.now());
     const from = { refundId: refund.id, settlementId: one.id, paymentId: payment.id };
     if (taken > 0n) await insertDeductions(db, { ...from, amount: taken });
     left -= taken;

@@ -31,7 +31,7 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "a payout overtakes its merchant's refunds",
-        find: 'if (refunds.length > 0) return "refund_pending";',
+        find: 'if (refunds.length > 0 && !isPaid) return "refund_pending";',
         replace: "",
         tests: ["test/integration/payments/payouts/refund.test.ts"],
       },

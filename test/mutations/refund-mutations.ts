@@ -241,6 +241,12 @@ export const refundMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
       },
       {
+        name: "a refund is drawn on money that a lost payout has paid to the merchant",
+        find: "const keptOf = await readKeptOf(deps, db, { merchantId, asset: drawn.asset });",
+        replace: "const keptOf = () => 0n;",
+        tests: ["test/integration/payments/payouts/restored-draws.test.ts"],
+      },
+      {
         name: "a refund fails when its chosen settlements have begun meanwhile",
         find: "sumOf(locked) < amount && sumOf(chosen) >= amount",
         replace: "false",
@@ -266,9 +272,9 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund holds its settlements while it waits for the inventory",
-        find: "if (needsInventory) await lockInventory(db, asset);\n  const why = await draw(db, refund, { merchantId, ...drawn, chosen }, at);",
+        find: "if (needsInventory) await lockInventory(db, asset);\n  const why = await draw(db, refund, { merchantId, ...drawn, chosen, keptOf }, at);",
         replace:
-          "const why = await draw(db, refund, { merchantId, ...drawn, chosen }, at);\n  if (needsInventory) await lockInventory(db, asset);",
+          "const why = await draw(db, refund, { merchantId, ...drawn, chosen, keptOf }, at);\n  if (needsInventory) await lockInventory(db, asset);",
         tests: ["test/integration/payments/payouts/treasury-inventory.test.ts"],
       },
       {
