@@ -5,6 +5,9 @@ import { ChainError } from "../errors.ts";
 import type { Call } from "../json-rpc.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 
+/** A slot or a block height. One that is no whole number cannot be stored, and would stop what compares it with a column. */
+export const Height = z.int().nonnegative();
+
 /** Maximum number of accounts per call. */
 const ACCOUNTS_PER_CALL = 100;
 
@@ -64,7 +67,7 @@ async function askAccounts(
 ): Promise<AccountsAt> {
   const keys = addresses.map((address) => new PublicKey(address));
   const { context, value } = await connection.getMultipleAccountsInfoAndContext(keys, commitment);
-  return { slot: context.slot, accounts: value.map((info) => (info ? toAccount(info) : undefined)) };
+  return { slot: Height.parse(context.slot), accounts: value.map((info) => (info ? toAccount(info) : undefined)) };
 }
 
 function joinChunks(chunks: readonly AccountsAt[]): AccountsAt {
@@ -100,7 +103,7 @@ export async function readNewestAccounts(
   return new Map(found.flat());
 }
 
-const Validity = z.object({ context: z.object({ slot: z.number() }), value: z.boolean() });
+const Validity = z.object({ context: z.object({ slot: Height }), value: z.boolean() });
 
 /** Returns those of these blockhashes that are valid in the newest state, each with the slot of the answer. */
 export async function listValidBlockhashes(
@@ -134,15 +137,12 @@ export async function readHeadFromEach(chain: SolanaChain): Promise<number[]> {
 }
 
 async function askHead({ network }: SolanaChain, call: Call): Promise<number> {
-  return z
-    .int()
-    .nonnegative()
-    .parse(await call("getSlot", [{ commitment: network.finality }]));
+  return Height.parse(await call("getSlot", [{ commitment: network.finality }]));
 }
 
 export type FinalizedState = { slot: number; height: number };
 
-const EpochInfo = z.object({ absoluteSlot: z.number(), blockHeight: z.number() });
+const EpochInfo = z.object({ absoluteSlot: Height, blockHeight: Height });
 
 const askState = async (call: Call, commitment: Commitment): Promise<FinalizedState> => {
   const { absoluteSlot, blockHeight } = EpochInfo.parse(await call("getEpochInfo", [{ commitment }]));
@@ -208,8 +208,8 @@ export async function readSlotTime(chain: SolanaChain, slot: number): Promise<Da
 export type Blockhash = { blockhash: string; lastValidHeight: number; slot: number };
 
 const LatestBlockhash = z.object({
-  context: z.object({ slot: z.number() }),
-  value: z.object({ blockhash: z.string(), lastValidBlockHeight: z.number() }),
+  context: z.object({ slot: Height }),
+  value: z.object({ blockhash: z.string(), lastValidBlockHeight: Height }),
 });
 
 /** Returns the newest confirmed blockhash. A finalized one would already be a third of the way to its expiry. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { cleanText } from "../../runtime/clean-text.ts";
 import type { Call } from "../json-rpc.ts";
+import { Height } from "./cluster-state.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 import { MAX_COMPUTE_UNITS } from "./wallet-instructions.ts";
 
@@ -11,7 +12,7 @@ import { MAX_COMPUTE_UNITS } from "./wallet-instructions.ts";
 export type SimulationOutcome = { ok: true; slot: number; units: number } | { ok: false; reason: string; later?: true };
 
 const Simulated = z.object({
-  context: z.object({ slot: z.number() }),
+  context: z.object({ slot: Height }),
   value: z.object({
     err: z.union([z.null(), z.string(), z.looseObject({})]),
     logs: z.array(z.string()).nullish(),

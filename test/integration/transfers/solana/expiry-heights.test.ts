@@ -23,14 +23,15 @@ afterEach(async () => {
   await solana.knobs.resume();
 });
 
-type Reports = { lastHeight?: (height: number) => number; height?: (height: number) => number };
+type Report = (height: number) => number;
+type Reports = { lastHeight?: Report; height?: Report; slot?: Report };
 
 /** Makes the first endpoint report a blockhash's last height, or the cluster's heights, as it likes. */
-function makeFirstReport({ lastHeight = (height) => height, height = (one) => one }: Reports): void {
+function makeFirstReport({ lastHeight = (one) => one, height = (one) => one, slot = (one) => one }: Reports): void {
   first.alter((method, _params, result) => {
     if (method === "getEpochInfo") {
-      const info = result as { blockHeight: number };
-      return { ...info, blockHeight: height(info.blockHeight) };
+      const info = result as { absoluteSlot: number; blockHeight: number };
+      return { ...info, absoluteSlot: slot(info.absoluteSlot), blockHeight: height(info.blockHeight) };
     }
     if (method !== "getLatestBlockhash") return result;
     const { context, value } = result as { context: object; value: { lastValidBlockHeight: number } };
@@ -131,3 +132,29 @@ test("a payment stays in processing whose blocks both endpoints have deleted, wh
   for (let pass = 0; pass < 3; pass += 1) await watchLater();
   expect(await stateOf(paymentId)).toBe("processing");
 });
+
+/** Makes passes until a payment has expired. On a slow machine, a pass gets what the search of an earlier one has found. */
+async function expireLater(paymentId: string): Promise<void> {
+  const watch = async () => {
+    await solana.knobs.jump(USUAL_BLOCKS);
+    await watchLater();
+    return stateOf(paymentId);
+  };
+  await expect.poll(watch, { timeout: 30_000 }).toBe("expired");
+}
+
+test.each<[string, Reports]>([
+  ["a height that no column holds", { height: () => 1e300 }],
+  ["a height that is no whole number", { height: () => 1.5 }],
+  ["a slot that is no whole number", { slot: (slot) => slot - 0.5 }],
+])(
+  "passes go on while one endpoint reports %s, and a payment whose transaction was lost expires afterwards",
+  async (_, reports) => {
+    makeFirstReport(reports);
+    const { paymentId } = await sendLost();
+    await watchLater();
+    makeFirstReport({});
+    await watchLater();
+    await expireLater(paymentId);
+  },
+);
