@@ -416,8 +416,13 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a height that one of two endpoints reports too low ends a transaction in flight",
-        find: "Math.max(...heights)",
-        replace: "Math.min(...heights)",
+        find: "Math.max(...(near",
+        replace: "Math.min(...(near",
+      },
+      {
+        name: "a height that one of three endpoints reports far too high keeps a payment in processing",
+        find: "near.length < REQUIRED_ENDPOINTS ? heights : near",
+        replace: "heights",
       },
       {
         name: "a height that one of two endpoints reported too high keeps a payment in processing for ever",

@@ -10,6 +10,8 @@ const LIFETIME_BLOCKS = 150;
 const MARGIN_BLOCKS = 32;
 /** A signed height that is this many blocks above the final one was never reached: a final block is some 32 behind the newest. */
 const MAX_ABOVE_FINAL = 100;
+/** A height that is this many blocks above the final one does not count while two endpoints report lower ones. Finality seldom lags as much. */
+const FAR_ABOVE_FINAL = 1_000;
 
 /**
  * Returns the last block height at which a transaction of ours can be included that has a blockhash. It is rather too high: bytes that
@@ -22,7 +24,7 @@ export function findExpiryHeight({ signed_height: signed }: Pick<SolanaTransacti
 /**
  * Stores the height at which transactions with a blockhash were signed at the latest: the highest one that two endpoints report now. One
  * of the two may lie. If it reports too little, the other one's height counts; if too much, a lower one replaces it when both report
- * less. Stores nothing while only one endpoint answers: a later pass does. Waits for none that is suspended.
+ * less. One of three that reports far too much does not count. Stores nothing while only one endpoint answers: a later pass does. Waits for none that is suspended.
  */
 export async function noteSignedHeights(
   deps: Pick<TransferDeps, "db">,
@@ -36,6 +38,7 @@ export async function noteSignedHeights(
   if (due.length === 0) return;
   const heights = await readConfirmedHeights(chain);
   if (heights.length < Math.min(REQUIRED_ENDPOINTS, chain.network.rpc.length)) return;
-  const hashes = due.map(({ hash }) => hash);
-  await lowerSignedHeights(deps.db, { chain: chain.chain, hashes, height: Math.max(...heights) });
+  const near = heights.filter((height) => height <= final.height + FAR_ABOVE_FINAL);
+  const height = Math.max(...(near.length < REQUIRED_ENDPOINTS ? heights : near));
+  await lowerSignedHeights(deps.db, { chain: chain.chain, hashes: due.map(({ hash }) => hash), height });
 }

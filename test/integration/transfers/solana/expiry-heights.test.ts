@@ -8,7 +8,7 @@ import { fundSolanaBuyer, startTestSolana } from "../../../support/test-solana.t
 const solana = await startTestSolana({ own: true });
 const [first, second] = [await startSolanaProxy(solana), await startSolanaProxy(solana)];
 const fixture = await makeSolanaMerchantFixture(solana, { rpcUrls: [first.fault.url, second.fault.url] });
-const { begin, rowsOf, confirmAndVerify } = makeConfirmSteps(fixture);
+const ofTwo = { fixture, ...makeConfirmSteps(fixture) };
 const { connection } = solana.client;
 
 /** Blocks in which a lost transaction expires, counted from its first full pass: those of a blockhash, and some more. */
@@ -40,7 +40,7 @@ function makeFirstReport({ lastHeight = (one) => one, height = (one) => one, slo
 }
 
 /** A payment that was accepted and not sent. */
-async function makeAccepted(): Promise<string> {
+async function makeAccepted({ fixture, begin, confirmAndVerify } = ofTwo): Promise<string> {
   // A blockhash is reused for a second, and a jump of the cluster may have expired it.
   fixture.clock.advance(1_000);
   const begun = await begin(await fundSolanaBuyer(solana, 1_000_000n));
@@ -49,8 +49,9 @@ async function makeAccepted(): Promise<string> {
 }
 
 /** Sends a payment's transaction, which every endpoint accepts and loses. Returns its bytes. */
-async function sendLost() {
-  const paymentId = await makeAccepted();
+async function sendLost(of = ofTwo) {
+  const { fixture, rowsOf } = of;
+  const paymentId = await makeAccepted(of);
   // Without slots, the blockhash does not expire on a busy machine.
   await solana.knobs.pause();
   await solana.knobs.drop("all");
@@ -60,13 +61,13 @@ async function sendLost() {
 }
 
 /** Runs two passes that check everything. On a slow machine, the second one gets what the search of the first one finds. */
-async function watchLater(): Promise<void> {
+async function watchLater({ fixture } = ofTwo): Promise<void> {
   for (let pass = 0; pass < 2; pass += 1) {
     await solana.knobs.jump(5);
     await fixture.watch();
   }
 }
-const stateOf = async (paymentId: string) => (await fixture.status(paymentId)).state;
+const stateOf = async (paymentId: string, { fixture } = ofTwo) => (await fixture.status(paymentId)).state;
 
 test.each<[string, Reports]>([
   ["as long over", { lastHeight: () => 1 }],
@@ -134,11 +135,11 @@ test("a payment stays in processing whose blocks both endpoints have deleted, wh
 });
 
 /** Makes passes until a payment has expired. On a slow machine, a pass gets what the search of an earlier one has found. */
-async function expireLater(paymentId: string): Promise<void> {
+async function expireLater(paymentId: string, of = ofTwo): Promise<void> {
   const watch = async () => {
     await solana.knobs.jump(USUAL_BLOCKS);
-    await watchLater();
-    return stateOf(paymentId);
+    await watchLater(of);
+    return stateOf(paymentId, of);
   };
   await expect.poll(watch, { timeout: 30_000 }).toBe("expired");
 }
@@ -158,3 +159,12 @@ test.each<[string, Reports]>([
     await expireLater(paymentId);
   },
 );
+
+test("a payment whose transaction was lost expires while one endpoint of three reports heights that are far too high", async () => {
+  const third = await makeSolanaMerchantFixture(solana, { rpcUrls: [first.fault.url, second.fault.url, solana.url] });
+  const ofThree = { fixture: third, ...makeConfirmSteps(third) };
+  makeFirstReport({ height: (height) => height + 1_000_000 });
+  const { paymentId } = await sendLost(ofThree);
+  await watchLater(ofThree);
+  await expireLater(paymentId, ofThree);
+});
