@@ -1076,6 +1076,12 @@ export const solanaMutations: readonly MutationGroup[] = [
         replace: "others.map(",
       },
       {
+        name: "a payment waits for ever for a transaction that one endpoint has invented and shows no more",
+        find: " || mayBeInvented(entry)",
+        replace: "",
+        tests: ["test/integration/transfers/solana/history-errors.test.ts"],
+      },
+      {
         name: "a payment waits for an endpoint that is out as long as it is, because that one has listed a transaction",
         find: "(isOut && urgent) || ",
         replace: "",

@@ -7,6 +7,7 @@ import {
   storeReadings,
   type WaitingEntry,
 } from "../../db/queries/history-entries.ts";
+import { MAX_READ_ATTEMPTS } from "../history-attempts.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { compareReadings } from "./compare-readings.ts";
 import { REQUIRED_ENDPOINTS } from "./list-agreement.ts";
@@ -47,7 +48,9 @@ export async function compareWaiting(
   await recordEntries(deps, account, reads);
   for (const { entry, error } of failures) await postponeEntry(deps, chain, entry, { error, counts: true });
   // Endpoints that contradict each other are all asked again, because the first one may be the one that is repaired.
-  const contradicted = failures.filter(({ isContradicted }) => isContradicted).map(({ entry }) => entry);
+  const contradicted = failures
+    .filter(({ entry, isContradicted }) => isContradicted || mayBeInvented(entry))
+    .map(({ entry }) => entry);
   await forgetReadings(
     deps.db,
     held,
@@ -59,6 +62,14 @@ export async function compareWaiting(
       { chain: chain.chain, account: held.account, count: left },
       "transactions without a movement that instructions explain wait for a second endpoint",
     );
+}
+
+/**
+ * Returns true for an entry that has held what it names for long, and that one endpoint alone has shown. It may not show it any more:
+ * once no endpoint has the transaction, what the entry names waits for it no longer (`releaseInvented`).
+ */
+function mayBeInvented({ urgent, attempts_made: attemptsMade }: WaitingEntry): boolean {
+  return urgent && attemptsMade >= MAX_READ_ATTEMPTS;
 }
 
 /** Returns false for an entry that an endpoint has shown which is not in the networks file any more, or when only one is left there. */

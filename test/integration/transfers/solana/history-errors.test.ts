@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { expect, test } from "vitest";
 import { encodeBase58 } from "../../../../chains/solana/base58.ts";
+import { postJson } from "../../../../local/post-json.ts";
 import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
 import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { isCaughtUp } from "../../../support/is-caught-up.ts";
@@ -178,4 +179,47 @@ test("an attempt to read a transaction does not count while no endpoint answers 
   expect(after?.due_at.getTime()).toBeGreaterThan(before?.due_at.getTime() ?? 0);
   away.alter(undefined);
   await some.watchUntil(async () => (await observations(some)).length === 1);
+});
+
+test("a payment does not wait for ever for a transaction without a movement that one endpoint has invented, and shows no more", async () => {
+  const liar = await startAlteringProxy({ target: solana.url });
+  const some = await startFixture([liar.url, solana.url]);
+  const { memo } = await makeTwoPayments(some);
+  const [sent = ""] = await sendDust(solana, treasuryOf(some), 1);
+  await waitFinalized(solana, sent);
+  await some.readHistory();
+  const like = (await postJson(
+    solana.url,
+    JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "getTransaction",
+      params: [sent, { commitment: "finalized", maxSupportedTransactionVersion: 0 }],
+    }),
+  )) as string;
+  const { result } = JSON.parse(like) as { result: { meta: object } };
+  const err = { InstructionError: [0, { Custom: 1 }] };
+  const { listed_slot: listed } = await some.db.selectFrom("account_cursor").selectAll().executeTakeFirstOrThrow();
+  const invented = {
+    signature: encodeBase58(randomBytes(64)),
+    slot: Number(listed) + 1,
+    err: null,
+    memo: `[66] ${memo}`,
+  };
+  liar.alter((method, [signature], answer) => {
+    if (method === "getSignaturesForAddress") return [invented, ...(answer as object[])];
+    const isAsked = method === "getTransaction" && signature === invented.signature;
+    return isAsked ? { ...result, slot: invented.slot, meta: { ...result.meta, err, status: { Err: err } } } : answer;
+  });
+  await some.readHistory();
+  liar.alter(undefined);
+  expect(await entries(some)).toMatchObject([
+    { signature: invented.signature, urgent: true, reading: { digest: null } },
+  ]);
+  await readEightTimes(some);
+  for (let read = 0; read < 3; read += 1) {
+    some.clock.advance(60_000);
+    await some.readHistory();
+  }
+  expect(await entries(some)).toMatchObject([{ urgent: false, nonces: [] }]);
 });
