@@ -277,6 +277,11 @@ export const solanaMutations: readonly MutationGroup[] = [
         find: "!own.has(signature) && !observed.has(signature)",
         replace: "!own.has(signature)",
       },
+      {
+        name: "an endpoint that lists no memos hides which payments transactions name",
+        find: "new Set([...(named.get(signature) ?? []), ...(memo.match(NONCE) ?? [])])",
+        replace: "new Set(memo.match(NONCE))",
+      },
     ],
   },
   {

@@ -31,7 +31,7 @@ export async function storePage(
 ): Promise<boolean> {
   const { chain } = held;
   // What one endpoint lists as failed is read if another one does not.
-  const landed = [...new Map(listed.filter(({ failed }) => !failed).map((one) => [one.signature, one])).values()];
+  const landed = listed.filter(({ failed }) => !failed);
   const hashes = landed.map(({ signature }) => signature);
   return deps.db.transaction().execute(async (db) => {
     if (!(await storeListing(db, held, progress))) return false;
@@ -41,12 +41,11 @@ export async function storePage(
     const observed = await listObservedHashes(db, { chain, all: landed });
     const fresh = landed.filter(({ signature }) => !own.has(signature) && !observed.has(signature));
     // An endpoint can name any slot. One from before holds nothing, because no endpoint may go back to it to contradict.
-    const named = await listNamed(
-      db,
-      chain,
-      fresh.filter(({ slot }) => slot > since),
-    );
-    const entries = fresh.map(({ signature, slot }) => {
+    const recent = fresh.filter(({ slot }) => slot > since);
+    const named = await listNamed(db, chain, recent);
+    // Of several slots, the lowest one from after `since` counts.
+    const slots = [...fresh, ...recent.toSorted((one, other) => other.slot - one.slot)];
+    const entries = [...new Map(slots.map((one) => [one.signature, one.slot]))].map(([signature, slot]) => {
       const nonces = named.get(signature) ?? [];
       return { signature, slot, listed_after: listedAfter, nonces, urgent: nonces.length > 0, due_at: deps.now() };
     });
@@ -64,11 +63,10 @@ async function listNamed(
   chain: string,
   listed: readonly ListedTransaction[],
 ): Promise<ReadonlyMap<string, string[]>> {
-  const named = listed.map(({ signature, memo }) => ({ signature, nonces: [...new Set(memo.match(NONCE))] }));
-  const known = await keepKnownNonces(
-    db,
-    chain,
-    named.flatMap(({ nonces }) => nonces),
-  );
-  return new Map(named.map(({ signature, nonces }) => [signature, nonces.filter((nonce) => known.has(nonce))]));
+  const named = new Map<string, Set<string>>();
+  // Each endpoint's text counts: some list no memos.
+  for (const { signature, memo } of listed)
+    named.set(signature, new Set([...(named.get(signature) ?? []), ...(memo.match(NONCE) ?? [])]));
+  const known = await keepKnownNonces(db, chain, [...new Set([...named.values()].flatMap((nonces) => [...nonces]))]);
+  return new Map([...named].map(([signature, nonces]) => [signature, [...nonces].filter((nonce) => known.has(nonce))]));
 }

@@ -201,3 +201,21 @@ test("the operator has the history listed again from a slot, and what was read i
   expect(reads).toBe(1);
   expect((await cursorOf(some)).relist_slot).toBeNull();
 });
+
+test("a payment that a transaction names is known by the memo of one endpoint, although the other one lists none, and a slot that is too high", async () => {
+  const { some, first, second } = await startFixture();
+  const refuseReads: Alter = (method, _params, result) =>
+    method === "getTransaction" ? new RpcRefusal({ code: -32_603, message: "internal" }) : result;
+  first.alter(refuseReads);
+  second.alter((method, params, result) =>
+    method === "getSignaturesForAddress"
+      ? (result as { slot: number }[]).map((one) => ({ ...one, memo: null, slot: one.slot + 1_000_000 }))
+      : refuseReads(method, params, result),
+  );
+  await payUnsolicited(solana, some, await fundSolanaBuyer(solana));
+  await some.readHistory();
+  const entries = await some.db.selectFrom("history_entry").selectAll().execute();
+  const slot = await solana.client.connection.getSlot();
+  expect(entries.filter(({ urgent }) => urgent)).toHaveLength(1);
+  expect(entries.filter((one) => one.slot > slot)).toEqual([]);
+});
