@@ -133,17 +133,20 @@ export async function askSignatures(call: Call, args: PageArgs): Promise<ListedT
   return page.map(({ signature, slot, err, memo }) => ({ signature, slot, failed: err !== null, memo: memo ?? "" }));
 }
 
-/** Returns the newest final transaction that names an account, up to a slot, or undefined if there is none. */
+/** Returns the newest final transaction that names an account, up to a slot, as one endpoint shows it, or undefined if there is none. */
 export async function findNewestSignature(
   chain: SolanaChain,
   account: string,
   upTo = Number.POSITIVE_INFINITY,
-): Promise<{ signature: string; slot: number } | undefined> {
+): Promise<{ signature: string; slot: number; by: string } | undefined> {
   const limit = upTo === Number.POSITIVE_INFINITY ? 1 : PAGE;
   for (let before: string | undefined; ; ) {
-    const page = await listSignatures(chain, { account, before, limit });
+    const args = { account, before, limit };
+    const { by, page } = await chain.rpc.ask("getSignaturesForAddress", async (_connection, call, by) => {
+      return { by, page: await askSignatures(call, args) };
+    });
     const newest = page.find(({ slot }) => slot <= upTo);
-    if (newest || page.length === 0) return newest && { signature: newest.signature, slot: newest.slot };
+    if (newest || page.length === 0) return newest && { signature: newest.signature, slot: newest.slot, by };
     before = page.at(-1)?.signature;
   }
 }

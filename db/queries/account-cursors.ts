@@ -5,13 +5,16 @@ export type AccountCursor = Selectable<Tables["account_cursor"]>;
 /** A lease on an account's history. Writes of an owner without the lease match no row. */
 export type HeldAccount = { chain: string; account: string; owner: string };
 
-/** Where the reading of an account's history starts: after its `newest` transaction, which is of slot `upTo` or before. */
-export type HistoryStart = { newest: { signature: string; slot: number } | undefined; upTo?: number };
+/**
+ * Where the reading of an account's history starts: after its `newest` transaction, which is of slot `upTo` or before, and which
+ * endpoint `shownBy` alone has shown, where several are configured.
+ */
+export type HistoryStart = { newest: { signature: string; slot: number } | undefined; upTo?: number; shownBy?: string };
 
 /** Starts reading an account's history. Keeps the cursor of an account that has one. */
 export async function ensureAccountCursor(
   db: Db,
-  { chain, account, newest, upTo }: HistoryStart & { chain: string; account: string },
+  { chain, account, newest, upTo, shownBy }: HistoryStart & { chain: string; account: string },
 ): Promise<void> {
   await db
     .insertInto("account_cursor")
@@ -21,7 +24,7 @@ export async function ensureAccountCursor(
       signature: newest?.signature ?? null,
       slot: newest?.slot ?? null,
       until_signature: null,
-      shown_by: null,
+      shown_by: shownBy ?? null,
       listed_at: null,
       listed_slot: upTo ?? null,
       listing: null,

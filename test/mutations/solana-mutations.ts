@@ -903,8 +903,14 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a restored database reads the whole history of a token account that it does not know",
-        find: "{ newest: await findNewestSignature(chain, account, upTo), upTo }",
-        replace: "{ newest: undefined, upTo }",
+        find: "...startAt(chain, await findNewestSignature(chain, account, upTo)), upTo",
+        replace: "newest: undefined, upTo",
+      },
+      {
+        name: "an endpoint that alone shows where the reading of an account begins decides where the lists of others end",
+        find: "newest && network.rpc.length >= REQUIRED_ENDPOINTS ? { newest, shownBy: newest.by } : { newest }",
+        replace: "newest && network.rpc.length < 0 ? { newest, shownBy: newest.by } : { newest }",
+        tests: ["test/integration/transfers/solana/alone-listings.test.ts"],
       },
     ],
   },

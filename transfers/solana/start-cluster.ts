@@ -8,6 +8,7 @@ import { ensureCursor } from "../../db/queries/chain-cursors.ts";
 import { ensureLane } from "../../db/queries/lanes.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { ensureAccounts } from "./ensure-accounts.ts";
+import { REQUIRED_ENDPOINTS } from "./list-agreement.ts";
 import { PAYMENT_UNITS } from "./spl-transfer.ts";
 
 /**
@@ -42,10 +43,18 @@ const SHORTEST_SLOT = 0.75;
  */
 async function findHistoryStart(deps: TransferDeps, chain: SolanaChain, account: string): Promise<HistoryStart> {
   const since = await findLostSince(deps.db);
-  if (!since) return { newest: await findNewestSignature(chain, account) };
+  if (!since) return startAt(chain, await findNewestSignature(chain, account));
   const upTo = await findSlotAt(deps, chain, since);
   deps.log.warn({ chain: chain.chain, account, slot: upTo, since }, "a restored database has no cursor of the account");
-  return { newest: await findNewestSignature(chain, account, upTo), upTo };
+  return { ...startAt(chain, await findNewestSignature(chain, account, upTo)), upTo };
+}
+
+/** Returns the start after a transaction. One endpoint of several has shown it and may have invented it: the lists of others do not end there. */
+function startAt(
+  { network }: SolanaChain,
+  newest: Awaited<ReturnType<typeof findNewestSignature>>,
+): Pick<HistoryStart, "newest" | "shownBy"> {
+  return newest && network.rpc.length >= REQUIRED_ENDPOINTS ? { newest, shownBy: newest.by } : { newest };
 }
 
 /** Returns a slot that the cluster had reached at a time, rather a too low one. */

@@ -4,7 +4,7 @@ import { encodeBase58 } from "../../../../chains/solana/base58.ts";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { listObserved, makeListedFixture, sendDeposits } from "../../../support/solana-history.ts";
-import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { startTestSolana } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
@@ -149,3 +149,27 @@ test.each([
     expect((await cursorOf(some)).relist_slot).toBeNull();
   },
 );
+
+test("a transaction that one endpoint invents when an account is first read ends no list of another endpoint", async () => {
+  const { keys, ...earlier } = await makeSolanaMerchantFixture(solana);
+  await sendDeposits(solana, { keys, ...earlier }, 2);
+  const [liar, honest] = [
+    await startAlteringProxy({ target: solana.url }),
+    await startAlteringProxy({ target: solana.url }),
+  ];
+  const slot = await solana.client.connection.getSlot("finalized");
+  const invented: Listed = { signature: encodeBase58(randomBytes(64)), slot, err: null, memo: null };
+  liar.alter((method, _params, result) =>
+    method === "getSignaturesForAddress" ? [invented, ...(result as Listed[])] : result,
+  );
+  const change = { historyReadsPerSecond: 10_000, maxHeadAgeMs: null };
+  const some = await makeSolanaMerchantFixture(solana, { keys, rpcUrls: [liar.url, honest.url], change });
+  expect(await cursorOf(some)).toMatchObject({ signature: invented.signature });
+  liar.alter(undefined);
+  await moveOn(some);
+  await moveOn(some, 31_000);
+  const sent = await sendDeposits(solana, some, 1);
+  await moveOn(some);
+  expect(await listObserved(some)).toEqual(sent);
+  expect(await cursorOf(some)).toMatchObject({ signature: sent[0], shown_by: null });
+});
