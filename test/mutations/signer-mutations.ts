@@ -72,8 +72,8 @@ export const signerMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a failed transaction is a deposit",
-        find: "if (wanted.has(signature) && !failed)",
-        replace: "if (wanted.has(signature))",
+        find: "if (hashes.has(signature) && !failed)",
+        replace: "if (hashes.has(signature))",
       },
       {
         name: "a deposit that the signer's first endpoint lacks does not exist",
