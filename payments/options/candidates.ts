@@ -19,21 +19,21 @@ type Account = { text: string; chain: Chain; payer: string };
 
 /**
  * Reads the accounts that a wallet names. `accounts` are those on configured chains, in the wallet's order, each once.
- * `malformed` are the texts that are no accounts. An account on another chain is in neither list, because its form is
+ * `malformed` is the number of texts that are no accounts. An account on another chain is in neither list, because its form is
  * unknown.
  */
 export function readAccounts(
   { chains }: Pick<PaymentDeps, "chains">,
   texts: readonly string[],
-): { accounts: Account[]; malformed: string[] } {
+): { accounts: Account[]; malformed: number } {
   const accounts = new Map<string, Account>();
-  const malformed: string[] = [];
+  let malformed = 0;
   for (const text of texts) {
     const parsed = parseAccountId(text);
     const chain = parsed && chains.get(parsed.chain);
     if (parsed && !chain) continue;
     if (!parsed || !chain || !getChainDriver(chain.chain).isAddress(parsed.address)) {
-      malformed.push(text);
+      malformed += 1;
       continue;
     }
     const payer = canonicalAddress(chain.chain, parsed.address);

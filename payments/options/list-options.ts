@@ -13,7 +13,6 @@ import {
 import { findPaymentWithTerms } from "../../db/queries/payment-terms.ts";
 import { findPayment, isReached, type PaymentQuery, type PaymentWithMerchant } from "../../db/queries/payments.ts";
 import { recordRequester } from "../../db/queries/requesters.ts";
-import { cleanText } from "../../runtime/clean-text.ts";
 import { getTransferDriver } from "../../transfers/find-transfer-driver.ts";
 import { PAYER_BARRED } from "../../transfers/refusal-reasons.ts";
 import type { WalletAction } from "../../transfers/wallet-driver.ts";
@@ -70,13 +69,12 @@ export async function listOptions(
   if (!payment || !isReached(payment, args)) return refuse("payment_not_found", "no such payment");
   const closed = findClosedRefusal(payment, deps.now());
   if (closed) return closed;
-  if (malformed.length === args.accounts.length)
+  if (malformed === args.accounts.length)
     return refuse("invalid_params", "accounts: expected CAIP-10 accounts such as eip155:8453:0x…");
   if (accounts.length > MAX_ACCOUNTS)
     return refuse("invalid_params", `accounts: expected at most ${MAX_ACCOUNTS} on the chains of this service`);
-  const [example] = malformed;
-  if (example !== undefined)
-    deps.log.info({ malformed: malformed.length, example: cleanText(example, 200) }, "malformed accounts skipped");
+  // Not what they are: a caller may have sent a key.
+  if (malformed > 0) deps.log.info({ malformed }, "malformed accounts skipped");
 
   const terms = toTerms(payment);
   const [assets] = await Promise.all([

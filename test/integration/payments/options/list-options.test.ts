@@ -1,5 +1,6 @@
 import type { TypedDataDefinition } from "viem";
 import { describe, expect, test } from "vitest";
+import { newKey } from "../../../../local/networks-document.ts";
 import { listOptions } from "../../../../payments/options/list-options.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
@@ -82,6 +83,17 @@ describe("options", () => {
       expect(await list([bad])).toMatchObject({ ok: false, code: "invalid_params" });
     },
   );
+
+  test("what a caller sends instead of an account stays out of the log", async () => {
+    const paymentId = await fixture.create();
+    const secret = newKey().privateKey;
+    const accounts = [secret, fixture.accountOf(rich)];
+    const before = fixture.lines.length;
+    expect(await listOptions(fixture.deps, { paymentId, mode: "live", accounts })).toMatchObject({ ok: true });
+    const text = fixture.lines.slice(before).join("\n");
+    expect(text).toContain("malformed accounts skipped");
+    expect(text).not.toContain(secret.slice(2, 20));
+  });
 
   test("all options of a payment share one nonce, and different payments have different nonces", async () => {
     const other = await fundBuyer(chain);
