@@ -26,7 +26,7 @@ function listErrors(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: st
 export function listUnknownMembers(schema: z.ZodType | undefined, input: unknown): string[] {
   if (!(schema instanceof z.ZodObject) || typeof input !== "object" || input === null) return [];
   const names = Object.keys(input).filter((name) => !Object.hasOwn(schema.shape, name));
-  return names.slice(0, MAX_ERRORS).map((name) => name.slice(0, MAX_PATH));
+  return names.slice(0, MAX_ERRORS).map((name) => name.slice(0, MAX_PATH).toWellFormed());
 }
 
 /**
