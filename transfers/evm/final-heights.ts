@@ -1,4 +1,4 @@
-import { isTransientChainError } from "../../chains/errors.ts";
+import { isTransientChainError, isUnreadable } from "../../chains/errors.ts";
 import { readFinalHeight } from "../../chains/evm/blocks.ts";
 import { type EndpointRpc, isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
@@ -128,15 +128,18 @@ function compareFirst(
 /** Returns the error of an endpoint that answers without a final height. Throws that of one that is unavailable. */
 async function readUnlessUnavailable(chain: EvmChain, rpc: Rpc): Promise<number | Error> {
   return readFinalHeight(chain, rpc).catch((error: Error) => {
-    if (isUnavailable(error) || !isTransientChainError(error)) throw error;
+    if (isUnavailable(error) || !isOfEndpoint(error)) throw error;
     return error;
   });
 }
 
-/** Returns the transient error of an endpoint. */
+/** Returns the error of an endpoint. */
 async function readIfAnswered(chain: EvmChain, rpc: Rpc): Promise<number | Error> {
   return readFinalHeight(chain, rpc).catch((error: Error) => {
-    if (!isTransientChainError(error)) throw error;
+    if (!isOfEndpoint(error)) throw error;
     return error;
   });
 }
+
+/** Returns true for an error of which another endpoint is free: a transient one, and that of an answer that cannot be read. */
+const isOfEndpoint = (error: Error): boolean => isTransientChainError(error) || isUnreadable(error);

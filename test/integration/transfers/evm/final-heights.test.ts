@@ -64,6 +64,7 @@ const faults: Record<string, (before: object) => (result: unknown) => unknown> =
     };
   },
   none: () => () => null,
+  "one that cannot be read": (before) => () => ({ ...before, baseFeePerGas: "zz" }),
   "an error": () => () => new RpcRefusal({ code: -39_001, message: "safe block not found" }),
 };
 
