@@ -1,12 +1,15 @@
-import { isHash } from "viem";
+import { type Hex, hexToNumber, isHash } from "viem";
 import { readAgreementThreshold } from "../endpoint-agreement.ts";
 import { isTransientChainError } from "../errors.ts";
 import type { FinalReading, FinalTransaction } from "../final-transaction.ts";
 import type { EvmMovement } from "../token-movement.ts";
+import { readAccountMovements } from "./account-logs.ts";
 import { readReceipt } from "./evm-broadcast.ts";
 import { isUnavailable, type Rpc } from "./evm-rpc.ts";
 import { finalReadingsOf } from "./final-readings.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
+import { throwChainError } from "./rpc-errors.ts";
+import { isTooLarge, readLogsOfPayers } from "./transaction-movements.ts";
 import { matchPushes, readTransferLogs } from "./transfer-logs.ts";
 
 /** Receipts that are asked for at the same time. */
@@ -116,10 +119,10 @@ async function readOne(
 ): Promise<FinalTransaction> {
   // Nodes accept a hash in any case. Records are kept by the text, so each transaction must have only one.
   if (!isHash(hash) || hash !== hash.toLowerCase()) return { state: "not_found" };
-  const receipt = await readReceipt(rpc, hash);
-  if (!receipt) return { state: "not_found" };
-  if (receipt.blockNumber > final) return { state: "not_final" };
-  const movements = receipt.reverted ? [] : readTransferLogs(receipt.logs, chain);
+  const shown = await readMovements({ ...chain, rpc }, hash);
+  if (!shown) return { state: "not_found" };
+  const { blockNumber, movements } = shown;
+  if (blockNumber > final) return { state: "not_final" };
   await matchPushes(
     rpc,
     movements.filter((one) => one.authorizationNonce === null && isPush(chain, one)),
@@ -127,6 +130,37 @@ async function readOne(
   const transaction = { state: "final", movements } as const;
   finalReadingsOf(rpc).keep(chain, hash, transaction);
   return transaction;
+}
+
+/**
+ * Returns the movements that a transaction made, without the keys of pushes; undefined if the endpoint does not have it. Any account can
+ * fill a transaction with so many logs that an endpoint refuses the receipt. Then its movements into and out of the treasury are read.
+ */
+async function readMovements(
+  chain: EvmChain,
+  hash: Hex,
+): Promise<{ blockNumber: number; movements: EvmMovement[] } | undefined> {
+  try {
+    const receipt = await readReceipt(chain.rpc, hash);
+    if (!receipt) return undefined;
+    const { blockNumber, reverted, logs } = receipt;
+    return { blockNumber, movements: reverted ? [] : readTransferLogs(logs, chain) };
+  } catch (error) {
+    if (!isTooLarge(error)) throw error;
+    return readFromBlock(chain, hash);
+  }
+}
+
+async function readFromBlock(chain: EvmChain, hash: Hex): ReturnType<typeof readMovements> {
+  const found = await chain.rpc({ method: "eth_getTransactionByHash", params: [hash] }).catch(throwChainError);
+  if (!found?.blockHash || !found.blockNumber) return undefined;
+  const { blockHash: block, blockNumber } = found;
+  const tokens = [...chain.tokens.values()].map(({ token }) => token);
+  const accounts = { contracts: chain, tokens, receivers: new Set([chain.treasury]) };
+  const moved = await readAccountMovements(chain.rpc, { blockHash: block }, accounts);
+  const made = moved.filter(({ txHash }) => txHash === hash);
+  const logs = made.length > 0 ? await readLogsOfPayers(chain, { hash, block, made }) : [];
+  return { blockNumber: hexToNumber(blockNumber), movements: readTransferLogs(logs, chain) };
 }
 
 function isPush(chain: EvmChain, { token, receiver }: EvmMovement): boolean {

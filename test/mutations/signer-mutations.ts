@@ -90,8 +90,13 @@ export const signerMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a transaction in a block that is not final counts",
-        find: 'if (receipt.blockNumber > final) return { state: "not_final" };',
+        find: 'if (blockNumber > final) return { state: "not_final" };',
         replace: "",
+      },
+      {
+        name: "the signer reads no transaction whose receipt is too large for its endpoints",
+        find: "if (!isTooLarge(error)) throw error;",
+        replace: "throw error;",
       },
       {
         name: "a large movement that one endpoint shows needs no second one",

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { TRANSFER_TOPIC } from "../../../../chains/evm/abi.ts";
 import { readFinalMovements } from "../../../../chains/evm/final-movements.ts";
 import { newKey } from "../../../../local/networks-document.ts";
-import { startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeDeps } from "../../../support/test-deps.ts";
@@ -74,4 +74,26 @@ test("a large movement that one endpoint invents is never final, however often i
   for (const _time of [1, 2, 3])
     expect((await readFinalMovements(evm, [hash])).get(hash)).toEqual({ state: "not_final" });
   expect(second.calls["eth_getTransactionReceipt"], "the second endpoint was asked once").toBe(1);
+});
+
+test.each([
+  ["with an error of the call", 200],
+  ["by its proxy", 413],
+])("a transaction whose receipt the endpoint refuses as too large, %s, is read from its block", async (_by, status) => {
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const { evm } = await makeDeps(chain, { rpcUrls: [proxy.url], change: { finality: { blocks: 2 } } });
+  const { evm: plain } = await makeDeps(chain, { change: { finality: { blocks: 2 } } });
+  const hash = await pay();
+  proxy.alter((method, _params, result) =>
+    method === "eth_getTransactionReceipt"
+      ? new RpcRefusal({ code: -32_008, message: "response too large" }, status)
+      : result,
+  );
+  expect((await readFinalMovements(evm, [hash])).get(hash)).toEqual({ state: "not_final" });
+  await mine(chain, 2);
+  const expected = (await readFinalMovements(plain, [hash])).get(hash);
+  expect(expected).toMatchObject({ state: "final", movements: [{ amount: 1_000_000n }] });
+  expect((await readFinalMovements(evm, [hash])).get(hash)).toEqual(expected);
+  const unknown = newKey().privateKey;
+  expect((await readFinalMovements(evm, [unknown])).get(unknown)).toEqual({ state: "not_found" });
 });

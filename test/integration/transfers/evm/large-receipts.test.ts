@@ -2,12 +2,15 @@ import { concat, encodeFunctionData, erc20Abi, type Hex, numberToHex, pad } from
 import { expect, test } from "vitest";
 import { encodeTransfer } from "../../../../chains/evm/eip3009.ts";
 import { readEvmRow } from "../../../../db/chain-families.ts";
+import { listAllDeposits } from "../../../../db/queries/deposits.ts";
 import { newKey } from "../../../../local/networks-document.ts";
+import { toClaim } from "../../../../payments/payouts/request-payouts.ts";
 import { toAuthorization } from "../../../../transfers/evm/authorization-calls.ts";
 import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, networksFor, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
+import { startTestSigner } from "../../../support/test-signer.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 /** A transaction of 13 million gas can emit as many logs. Its receipt has more than 10 MB. */
@@ -51,9 +54,11 @@ test.each([
   ["with an error of the call", new RpcRefusal(tooLarge)],
   ["by its proxy", new RpcRefusal(tooLarge, 413)],
 ])(
-  "a payment relayed in a transaction whose receipt the endpoint refuses as too large, %s, succeeds",
+  "a payment relayed in a transaction whose receipt the endpoint refuses as too large, %s, succeeds and is verified by the signer",
   async (_by, refusal) => {
-    const fixture = await makeMerchantFixture(chain, { rpcUrls: [proxy.url] });
+    proxy.alter(undefined);
+    const { signer } = await startTestSigner(chain, { rpcUrls: [proxy.url] });
+    const fixture = await makeMerchantFixture(chain, { rpcUrls: [proxy.url], signer });
     const { paymentId, results } = await signUnconfirmed(fixture, { chain, buyer: await fundBuyer(chain) });
     const rows = fixture.db.selectFrom("payment_option").selectAll().where("payment_id", "=", paymentId);
     const authorization = toAuthorization(readEvmRow(await rows.executeTakeFirstOrThrow()));
@@ -65,6 +70,8 @@ test.each([
     await mine(chain, 1);
     await fixture.watch();
     expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    const claims = (await listAllDeposits(fixture.db, { after: "", limit: 10 })).map(toClaim);
+    expect(await signer.claimDeposits(claims)).toEqual([{ ok: true }]);
   },
 );
 
