@@ -855,7 +855,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a first endpoint without a final block stops the chain",
-        find: "if (isUnavailable(error) || !isTransientChainError(error)) throw error;",
+        find: "if (isUnavailable(error) || !isOfEndpoint(error)) throw error;",
         replace: "throw error;",
       },
       {
