@@ -17,7 +17,7 @@ export type KnownMovement = Omit<TokenMovement, "blockId">;
 export type FinalReading = {
   /** The signed bytes of some of the transactions, supplied by anybody. Only Solana uses them. */
   signed?: ReadonlyMap<string, Uint8Array>;
-  /** Movements that were read by signed bytes before (`isBySignedBytes`), instead of these bytes. Only Solana uses them. */
+  /** Movements that an earlier reading has taken from signed bytes (`isBySignedBytes`), by hash: in place of the bytes. Only Solana uses them. */
   known?: ReadonlyMap<string, KnownMovement>;
   /**
    * Which movements into the treasury two endpoints must show: large ones (`agreementThreshold`, also when unset), or all of those

@@ -54,7 +54,8 @@ export function listLoneAssets(store: Store): string[] {
 /** Returns an asset's oldest deposits that only one endpoint has shown. */
 export function listLone(store: Store, { asset, limit }: { asset: string; limit: number }): LoneDeposit[] {
   return store
-    .prepare(`select lone.id as lone_id, lone.treasury, lone.by_signed_bytes, deposit.* from lone_deposit lone join deposit on deposit.id = lone.deposit_id
+    .prepare(`select lone.id as lone_id, lone.treasury, lone.by_signed_bytes, deposit.*
+      from lone_deposit lone join deposit on deposit.id = lone.deposit_id
       where lone.asset = ? and lone.id > ? order by lone.id limit ?`)
     .all(asset, findAgreed(store, asset), limit)
     .map((row) => ({

@@ -180,6 +180,7 @@ export type NotBegun = Pick<SettlementRow, "id" | "number" | "amount" | "convert
   state: "due" | "accumulating";
   kept: bigint;
 };
+
 /** Returns `NotBegun.kept` of a settlement of one merchant and asset. */
 export type KeptOf = (settlement: Pick<SettlementRow, "number" | "amount">) => bigint;
 const keepNothing: KeptOf = () => 0n;
@@ -191,6 +192,7 @@ function selectUnbegun(db: Db) {
     .where("state", "in", ["due", "accumulating"])
     .$narrowType<Pick<NotBegun, "state">>();
 }
+
 const withKept =
   (keptOf: KeptOf) =>
   (row: Omit<NotBegun, "kept">): NotBegun => ({ ...row, kept: keptOf(row) });

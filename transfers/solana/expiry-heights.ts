@@ -24,7 +24,8 @@ export function findExpiryHeight({ signed_height: signed }: Pick<SolanaTransacti
 /**
  * Stores the height at which transactions with a blockhash were signed at the latest: the highest one that two endpoints report now. One
  * of the two may lie. If it reports too little, the other one's height counts; if too much, a lower one replaces it when both report
- * less. One of three that reports far too much does not count. Stores nothing while only one endpoint answers: a later pass does. Waits for none that is suspended.
+ * less. One of three that reports far too much does not count. Stores nothing while only one endpoint answers: a later pass does.
+ * Waits for none that is suspended.
  */
 export async function noteSignedHeights(
   deps: Pick<TransferDeps, "db">,
