@@ -89,6 +89,48 @@ export const ingressMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "api/checkout/pages/packed-template.ts",
+    tests: ["test/unit/api/checkout/pages/packed-template.test.ts"],
+    mutations: [
+      {
+        name: "a compressed page refers to bytes of a value",
+        find: "const FILLING = 0xff;",
+        replace: "const FILLING = 0x65;",
+      },
+      {
+        name: "a value of another length shifts what a compressed page refers to",
+        find: "take(values, slot).length !== length",
+        replace: "take(values, slot).length === -length",
+      },
+    ],
+  },
+  {
+    file: "api/checkout/pages/packed-checkout.ts",
+    tests: ["test/unit/api/checkout/pages/packed-checkout.test.ts"],
+    mutations: [
+      {
+        name: "a page gets a template that shows other values",
+        find: "made === checkoutPage(page).markup ? template : null",
+        replace: "made ? template : null",
+      },
+      {
+        name: "pages that differ in what they show share a template",
+        find: "[language.tag, page, others, present,",
+        replace: "[language.tag, present,",
+      },
+      {
+        name: "strangers who vary their requests make templates without pause",
+        find: " && monotonic() >= nextMakeAt",
+        replace: "",
+      },
+      {
+        name: "texts that markup escapes are written as they are",
+        find: "texts.every(isPlain) ? texts",
+        replace: "texts.length > 0 ? texts",
+      },
+    ],
+  },
+  {
     file: "api/checkout/routes/logo-route.ts",
     tests: ["test/integration/api/http/rate-limits.test.ts"],
     mutations: [

@@ -18,8 +18,23 @@ import { listWalletApps } from "./wallet-apps.ts";
 /** Time in `processing` after which the page says that the buyer may close it, milliseconds. */
 const LONG_PROCESSING_MS = 30_000;
 
-type CheckoutPage = PagePreferences & {
-  view: CheckoutView;
+/** What the page shows of a payment. Each value is written somewhere in the page or decides what is. */
+export type ShownPayment = Pick<
+  CheckoutView,
+  "paymentId" | "mode" | "state" | "isFinal" | "stateVersion" | "money" | "referenceId" | "leftMs" | "sinceMs"
+> &
+  Pick<CheckoutView, "info" | "txUrl" | "returns" | "returnUrl"> & {
+    shop: string;
+    /** The id of our copy of the shop's logo. */
+    logoId: string | null;
+    /** The amount in the notation of the page's language. */
+    amount: string;
+    /** The time that is left, such as 4:07. */
+    time: string;
+  };
+
+export type CheckoutPage = PagePreferences & {
+  view: ShownPayment;
   ways: readonly Way[];
   publicUrl: string;
   /** True when a buyer without JavaScript has chosen a page that reloads itself. */
@@ -37,14 +52,19 @@ type Page = CheckoutPage & {
   path: string;
 };
 
+/** Returns what the page shows of a payment in a language. */
+export function showPayment(view: CheckoutView, language: Language): ShownPayment {
+  const { paymentId, mode, state, isFinal, stateVersion, money, referenceId, leftMs, sinceMs, merchant } = view;
+  const { info, txUrl, returns, returnUrl } = view;
+  const texts = { shop: merchant.name, amount: formatMoney(view.amount, language), time: formatDuration(leftMs) };
+  const status = { paymentId, mode, state, isFinal, stateVersion, money, referenceId, leftMs, sinceMs };
+  return { ...status, info, txUrl, returns, returnUrl, logoId: merchant.logoId, ...texts };
+}
+
 /** Returns the checkout page of a payment in its present state. The page's script switches it to later states. */
 export function checkoutPage(args: CheckoutPage): Html {
   const { view, language, publicUrl, ways } = args;
-  const values = {
-    shop: view.merchant.name,
-    amount: formatMoney(view.amount, language),
-    ways: listWords(ways, language),
-  };
+  const values = { shop: view.shop, amount: view.amount, ways: listWords(ways, language) };
   const words = { t: language.texts, ...values };
   const { base } = readPublicUrl(publicUrl);
   const link = toPaymentLink(publicUrl, view.paymentId);
@@ -119,7 +139,7 @@ const hiddenUnless = (shown: boolean): Html => (shown ? html`` : html` hidden`);
 
 function shopLine(page: Page): Html {
   const { view, publicUrl, words } = page;
-  const { logoId } = view.merchant;
+  const { logoId } = view;
   const logo =
     logoId && html`<img src="${new URL(toLogoUrl(publicUrl, logoId)).pathname}" alt="" width="48" height="48">`;
   const isPaySection = sectionOf(page) === "requires_action";
@@ -132,7 +152,7 @@ function paySection(page: Page): Html {
   return html`<section id="requires_action" aria-labelledby="pay-title"${hiddenUnless(sectionOf(page) === "requires_action")}>
     <h1 id="pay-title" tabindex="-1">${fillHtml(t.payTo)}</h1>
     <p class="offer">${fillHtml(t.payableWith)}</p>
-    <p class="offer">${phrase(t.timeLeft, { time: html`<span id="time" class="time" role="timer" aria-live="off">${formatDuration(view.leftMs)}</span>` })}</p>
+    <p class="offer">${phrase(t.timeLeft, { time: html`<span id="time" class="time" role="timer" aria-live="off">${view.time}</span>` })}</p>
     ${withoutScript(page)}
     <div class="ways">
     <div id="here" class="here">${openInWallets(page)}
@@ -252,22 +272,24 @@ function facts({ view, words }: Page): Html {
   return html`<details id="facts"${open}><summary>${t.details}</summary><dl>${reference}<dt>${t.paymentNumber}</dt><dd><bdi>${view.paymentId}</bdi></dd>${transaction}</dl></details>`;
 }
 
-/** Returns the data for the page's script, without its texts. */
+/** Returns the data for the page's script, without its texts. The numbers that differ in every page come last (`packed-checkout.ts`). */
 function toScriptData(page: Page): Omit<CheckoutData, "texts"> {
   const { view, words, base, language, ways } = page;
   const { t: _, ...values } = words;
+  const { leftMs, ...status } = toStatusPayload(view);
   return {
-    ...toStatusPayload(view),
+    ...status,
     base: `${base}/checkout/${view.paymentId}`,
     language: language.tag,
     dataQuery: String(new URLSearchParams({ back: "1", ...writePreferences(page) })),
-    sinceMs: view.sinceMs,
     patienceMs: LONG_PROCESSING_MS,
     values,
     titles: titles(words),
     // Each network once, in the order of the networks file.
     networks: [...new Map(ways.map(({ chain, network }) => [chain, network]))],
     additions: Object.fromEntries(ways.flatMap(toAdditions)),
+    leftMs,
+    sinceMs: view.sinceMs,
   };
 }
 

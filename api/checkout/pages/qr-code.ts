@@ -11,10 +11,16 @@ const MASK = 3;
  * scratched screen.
  */
 export function qrCode(link: string, name: string): Html {
-  const { size, pixels } = drawCode(link);
-  const source = `data:image/bmp;base64,${toBitmap(size, pixels).toString("base64")}`;
-  return html`<img class="qr" src="${source}" alt="${name}" width="${size}" height="${size}">`;
+  const picture = drawCode(link);
+  const { size } = picture;
+  return html`<img class="qr" src="${toSource(picture)}" alt="${name}" width="${size}" height="${size}">`;
 }
+
+/** Returns the picture of a link's code as a data URI. It has the same length for all links of one length. */
+export const qrSource = (link: string): string => toSource(drawCode(link));
+
+const toSource = ({ size, pixels }: Picture): string =>
+  `data:image/bmp;base64,${toBitmap(size, pixels).toString("base64")}`;
 
 /** A picture of `size` by `size` pixels, one bit each, as the rows of a bitmap: the lowest row first, each a multiple of 32 bits. */
 type Picture = { size: number; pixels: Uint32Array };

@@ -8,8 +8,9 @@ import { text } from "../../contract/request-schemas.ts";
 import { statusOf } from "../../http/http-errors.ts";
 import { readPublicUrl } from "../../http/public-url.ts";
 import { addressLimitKey } from "../../http/rate-limits.ts";
-import { checkoutPage } from "../pages/checkout-page.ts";
+import { type CheckoutPage, checkoutPage, showPayment } from "../pages/checkout-page.ts";
 import { collectPage } from "../pages/collect-page.ts";
+import { createCheckoutPacker } from "../pages/packed-checkout.ts";
 import { plainPage } from "../pages/page-layout.ts";
 import { assets } from "../release/script-bundles.ts";
 import { type Language, pickLanguage } from "../texts/languages.ts";
@@ -19,7 +20,7 @@ import { serveReports } from "./csp-reports.ts";
 import { pageHeaders, setPageHeaders } from "./page-headers.ts";
 import { firstOf, type Query, readAppUrl, readTheme, withLanguage } from "./page-query.ts";
 import { readPrefill } from "./prefill.ts";
-import { sendAsset, sendPage } from "./send-page.ts";
+import { prefersGzip, sendAsset, sendPacked, sendPage } from "./send-page.ts";
 
 type PageRequest = { request: FastifyRequest; reply: FastifyReply; query: Query; language: Language };
 
@@ -52,13 +53,14 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
       return sendMessage(deps, open(request, reply), "internal_error");
     },
   };
+  const checkoutDeps = { ...deps, pack: createCheckoutPacker(() => performance.now()) };
   // A payment link carries the id in its query, or as its path (specification, 4.3 rule 6).
   app.get("/", pageOptions, async (request, reply) => {
     const page = open(request, reply);
-    return sendCheckout(deps, page, firstOf(page.query["pid"]) ?? "");
+    return sendCheckout(checkoutDeps, page, firstOf(page.query["pid"]) ?? "");
   });
   app.get<{ Params: { id: string } }>(`/:id(${PAYMENT_ID})`, pageOptions, async (request, reply) => {
-    return sendCheckout(deps, open(request, reply), request.params.id);
+    return sendCheckout(checkoutDeps, open(request, reply), request.params.id);
   });
   app.get<{ Params: CollectParams }>("/collect/:id/:optionId/:by", pageOptions, async (request, reply) => {
     return sendCollect(deps, open(request, reply), request.params);
@@ -76,22 +78,26 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
   serveReports(app, deps);
 }
 
-async function sendCheckout(deps: ApiDeps, page: PageRequest, id: string): Promise<FastifyReply> {
+type CheckoutDeps = ApiDeps & { pack: ReturnType<typeof createCheckoutPacker> };
+
+async function sendCheckout(deps: CheckoutDeps, page: PageRequest, id: string): Promise<FastifyReply> {
   const { request, reply, query, language } = page;
   if (await deps.limits.address(addressLimitKey(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
   keepSession(request, reply, deps.publicUrl);
   const opened = await openPaymentByLink(deps, id);
   if (!opened.ok) return sendMessage(deps, page, "payment_not_found");
-  const markup = checkoutPage({
-    ...opened.value,
+  const checkout: CheckoutPage = {
+    view: showPayment(opened.value.view, language),
+    ways: opened.value.ways,
     language,
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
     refresh: firstOf(query["refresh"]) === "1",
     appUrl: readAppUrl(query, deps.appSchemes),
     legal: deps.legal,
-  });
-  return sendPage(request, reply, markup);
+  };
+  const packed = prefersGzip(request) ? deps.pack(checkout) : undefined;
+  return packed ? sendPacked(reply, packed) : sendPage(request, reply, checkoutPage(checkout));
 }
 
 async function sendCollect(

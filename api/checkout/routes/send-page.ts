@@ -23,7 +23,19 @@ const assetEncodings = ["br", "gzip"] as const;
 
 const acceptedBy = ({ headers }: FastifyRequest): string => String(headers["accept-encoding"] ?? "");
 
-/** Sends a compressed page. The caller has set the page's headers. */
+/** The encodings of a page that may be compressed already, that one first. */
+const packedEncodings = ["gzip", "zstd", "br"] as const;
+
+/** Returns true when a page that is compressed already (gzip) suits the browser as well as one that is compressed for it. */
+export const prefersGzip = (request: FastifyRequest): boolean =>
+  pickEncoding(acceptedBy(request), packedEncodings) === "gzip";
+
+/** Sends a page that is compressed already (gzip). The caller has set the page's headers. */
+export function sendPacked(reply: FastifyReply, packed: Buffer): FastifyReply {
+  return reply.type("text/html; charset=utf-8").header("content-encoding", "gzip").send(packed);
+}
+
+/** Compresses a page and sends it. The caller has set the page's headers. */
 export function sendPage(request: FastifyRequest, reply: FastifyReply, { markup }: Html): FastifyReply {
   const encoding = pickEncoding(acceptedBy(request), pageEncodings);
   reply.type("text/html; charset=utf-8");

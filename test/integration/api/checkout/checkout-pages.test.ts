@@ -317,16 +317,38 @@ test.each([
   ["gzip, deflate, br", "br", brotliDecompressSync],
   ["gzip", "gzip", gunzipSync],
 ] as const)("a browser that accepts %s gets the whole page as %s", async (accepted, encoding, decode) => {
-  const id = await makePayment(api, merchant);
-  // `fetch` would decode the body.
-  const { headers, body } = await request(`${api.url}/?pid=${id}`, { headers: { "accept-encoding": accepted } });
+  const fresh = await startApi();
+  const id = await makePayment(fresh, await makeMerchant(fresh));
+  await expectWhole(`${fresh.url}/?pid=${id}`, { accepted, encoding, decode });
+});
+
+test("a page like many before it is compressed in advance, for browsers that do not prefer another encoding", async () => {
+  const [first, second] = [await makePayment(api, merchant), await makePayment(api, merchant)];
+  for (let index = 0; index <= 40; index += 1) await open(`/?pid=${first}`);
+  const gzip = { encoding: "gzip", decode: gunzipSync } as const;
+  await expectWhole(`${api.url}/?pid=${second}`, { accepted: "gzip, deflate, br, zstd", ...gzip });
+  await expectWhole(`${api.url}/?pid=${first}`, { accepted: "gzip, deflate, br", ...gzip });
+  const zstd = { encoding: "zstd", decode: zstdDecompressSync } as const;
+  await expectWhole(`${api.url}/?pid=${second}`, { accepted: "gzip;q=0.5, zstd", ...zstd });
+});
+
+type Expected = { accepted: string; encoding: string; decode: (packed: Buffer) => Buffer };
+
+/** Expects the page that a browser gets to be the one that it gets without compression. */
+async function expectWhole(url: string, { accepted, encoding, decode }: Expected): Promise<void> {
+  const ask = async (accept: string) => {
+    // `fetch` would decode the body.
+    const { headers, body } = await request(url, { headers: { "accept-encoding": accept, "accept-language": "en" } });
+    return { headers, bytes: Buffer.from(await body.arrayBuffer()) };
+  };
+  const { headers, bytes } = await ask(accepted);
   expect(headers["content-encoding"]).toBe(encoding);
   expect(headers["vary"]).toBe("accept-language, accept-encoding");
-  const text = decode(Buffer.from(await body.arrayBuffer())).toString();
+  const text = decode(bytes).toString();
   expect(text).toMatch(/^<!doctype html>.*<\/html>$/s);
-  const plain = await open(`/?pid=${id}`, { "accept-encoding": "identity" });
-  expect(withoutTimes(text)).toBe(withoutTimes(plain.text));
-});
+  const plain = await ask("identity");
+  expect(withoutTimes(text)).toBe(withoutTimes(plain.bytes.toString()));
+}
 
 /** Removes what differs between two pages of one payment: the time that is left, and the time in the present state. */
 const withoutTimes = (text: string) =>
