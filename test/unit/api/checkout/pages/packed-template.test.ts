@@ -49,6 +49,10 @@ test("slots at the ends, beside each other and of no bytes are filled", () => {
   expectExact([], []);
 });
 
+test("a text of one repeated character is never taken from a slot before it", () => {
+  for (let code = 0; code < 256; code += 1) expectExact([0, String.fromCodePoint(code).repeat(40)], [60]);
+});
+
 test("a value that equals the text around it is written as it is", () => {
   const parts = ["<a href='?pid=", 0, "&lang=de'>Deutsch</a><a href='?pid=", 0, "&lang=en'>English</a>"];
   const value = Buffer.from("&lang=de'>Deu");
