@@ -1,4 +1,4 @@
-import type { CheckoutView, Way } from "../../../payments/lifecycle/checkout-view.ts";
+import type { Way } from "../../../payments/lifecycle/checkout-view.ts";
 import { type Html, html } from "../../../runtime/html.ts";
 import type { ApiDeps } from "../../api-deps.ts";
 import { toLogoUrl, toPaymentLink } from "../../contract/responses.ts";
@@ -6,10 +6,11 @@ import { readPublicUrl } from "../../http/public-url.ts";
 import { type PagePreferences, writePreferences } from "../routes/page-query.ts";
 import type { Texts } from "../texts/en.ts";
 import { fill, type Language } from "../texts/languages.ts";
-import { formatDuration, formatMoney, isolate, phrase } from "./format-texts.ts";
+import { isolate, phrase } from "./format-texts.ts";
 import { layout } from "./page-layout.ts";
 import { qrCode } from "./qr-code.ts";
 import { type CheckoutData, type NetworkAddition, scriptTexts } from "./script-data.ts";
+import type { ShownPayment } from "./shown-payment.ts";
 import { endMark, waitMark } from "./state-icons.ts";
 import { toStatusPayload } from "./status-payload.ts";
 import { testConsole } from "./test-console.ts";
@@ -17,21 +18,6 @@ import { listWalletApps } from "./wallet-apps.ts";
 
 /** Time in `processing` after which the page says that the buyer may close it, milliseconds. */
 const LONG_PROCESSING_MS = 30_000;
-
-/** What the page shows of a payment. Each value is written somewhere in the page or decides what is. */
-export type ShownPayment = Pick<
-  CheckoutView,
-  "paymentId" | "mode" | "state" | "isFinal" | "stateVersion" | "money" | "referenceId" | "leftMs" | "sinceMs"
-> &
-  Pick<CheckoutView, "info" | "txUrl" | "returns" | "returnUrl"> & {
-    shop: string;
-    /** The id of our copy of the shop's logo. */
-    logoId: string | null;
-    /** The amount in the notation of the page's language. */
-    amount: string;
-    /** The time that is left, such as 4:07. */
-    time: string;
-  };
 
 export type CheckoutPage = PagePreferences & {
   view: ShownPayment;
@@ -51,15 +37,6 @@ type Page = CheckoutPage & {
   /** The page's own path, with the buyer's preferences. */
   path: string;
 };
-
-/** Returns what the page shows of a payment in a language. */
-export function showPayment(view: CheckoutView, language: Language): ShownPayment {
-  const { paymentId, mode, state, isFinal, stateVersion, money, referenceId, leftMs, sinceMs, merchant } = view;
-  const { info, txUrl, returns, returnUrl } = view;
-  const texts = { shop: merchant.name, amount: formatMoney(view.amount, language), time: formatDuration(leftMs) };
-  const status = { paymentId, mode, state, isFinal, stateVersion, money, referenceId, leftMs, sinceMs };
-  return { ...status, info, txUrl, returns, returnUrl, logoId: merchant.logoId, ...texts };
-}
 
 /** Returns the checkout page of a payment in its present state. The page's script switches it to later states. */
 export function checkoutPage(args: CheckoutPage): Html {

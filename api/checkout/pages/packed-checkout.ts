@@ -1,9 +1,10 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { gunzipSync } from "node:zlib";
 import { toPaymentLink } from "../../contract/responses.ts";
-import { type CheckoutPage, checkoutPage, type ShownPayment } from "./checkout-page.ts";
+import { type CheckoutPage, checkoutPage } from "./checkout-page.ts";
 import { type PackedTemplate, packTemplate } from "./packed-template.ts";
 import { qrSource } from "./qr-code.ts";
+import type { ShownPayment } from "./shown-payment.ts";
 
 /** Shapes of pages that are known at most. A template takes 30 kB. */
 const MOST_SHAPES = 500;

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { type CheckoutPage, showPayment } from "../../../../../api/checkout/pages/checkout-page.ts";
+import type { CheckoutPage } from "../../../../../api/checkout/pages/checkout-page.ts";
+import { showPayment } from "../../../../../api/checkout/pages/shown-payment.ts";
 import { languages } from "../../../../../api/checkout/texts/languages.ts";
 import type { CheckoutView } from "../../../../../payments/lifecycle/checkout-view.ts";
 
