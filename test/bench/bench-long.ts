@@ -28,6 +28,8 @@ const MOST_GROWTH = 1_000_000;
 const MOST_KEYS = 100;
 /** The longest wait for the end of a payment, milliseconds. */
 const GIVEN_UP_MS = 120_000;
+/** Payments in flight at full load: with a block every second, so many keep two cores busy. */
+const FULL = 512;
 /** How much higher p99 may be in the last third of the counted minutes than in the first third. */
 const MOST_SLOWER = 1.25;
 
@@ -67,11 +69,11 @@ type Paid = { minute: number; ms: number; failure: string | undefined };
 
 /** Returns how many payments the stack can create, quote and pay in a second: the steady load does all of it, too. */
 async function measureFullLoad(stack: StackFile, say: Say): Promise<number> {
-  say("measuring full load: 1000 payments are created and paid, 128 in flight, after as many that warm up");
-  await runPayments(stack, await preparePayments(stack, 1_000), 32);
+  say(`measuring full load: 2000 payments are created and paid, ${FULL} in flight, after as many that warm up`);
+  await runPayments(stack, await preparePayments(stack, 2_000), FULL);
   const begun = performance.now();
-  const prepared = await preparePayments(stack, 1_000);
-  await runPayments(stack, prepared, 128);
+  const prepared = await preparePayments(stack, 2_000);
+  await runPayments(stack, prepared, FULL);
   const seconds = (performance.now() - begun) / 1_000;
   await waitSettled(stack);
   return prepared.length / seconds;

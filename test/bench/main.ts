@@ -40,7 +40,8 @@ Uses the running stack (npm start), or builds the service as the image does and 
                     the other, and print one table in Markdown; needs the npm registry, and ends with code 3 without it
   --in-flight LIST  the payments in flight of --peer (default 1,8,32,128,256)
   --long MINUTES    measure instead what grows while payments are made at half of full load: the memory of every process after
-                    garbage collections, Redis, the database and p99; the first ten minutes do not count
+                    garbage collections, Redis, the database and p99; the first ten minutes do not count. With a block
+                    every second unless ANVIL_BLOCK_TIME says otherwise: Anvil needs more time for each block as its chain grows
   --rate N          payments per second of --long (default half of full load, which is measured first)
   --signer          measure instead what the signer costs, beside embedded keys in the same run: alternating rounds of --payments
                     each, which are their own warmup; starts its own stacks
@@ -180,7 +181,8 @@ if (values.peer) {
 }
 if (values.long) {
   await buildService();
-  const settings = await withFreePorts(readSettings({ LANES: "1", ...process.env, LOG_LEVEL: "warn" }));
+  const environment = { LANES: "1", ANVIL_BLOCK_TIME: "1", ...process.env, LOG_LEVEL: "warn" };
+  const settings = await withFreePorts(readSettings(environment));
   const STACK_DIR = join(settings.STACK_DIR, "bench-long");
   const stack = await startStack({ ...settings, STACK_DIR }, progress.say, { build: builtService });
   const rate = values.rate === undefined ? undefined : counts.rate;
