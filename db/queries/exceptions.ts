@@ -1,4 +1,4 @@
-import { type Selectable, sql } from "kysely";
+import { type RawBuilder, type Selectable, sql } from "kysely";
 import type { PaymentState } from "../states.ts";
 import type { Db, Tables } from "../tables.ts";
 import type { Entry } from "./ledger-groups.ts";
@@ -118,6 +118,19 @@ export async function findMovementPlace(db: Db, id: number): Promise<MovementPla
 export type ExceptionBooking = { groupId: number; resolved: boolean; entries: Entry[] };
 
 /**
+ * SQL: the groups `g` that booked the movement of an observation as an exception, also those of other blocks that it was in before a
+ * reorg. The unique key of a booking starts with the block hash on EVM and with the transaction on Solana.
+ */
+export const bookingsOf = (observation: string): RawBuilder<unknown> => {
+  const s = sql.id(observation);
+  return sql`
+    observation b join ledger_group g on g.kind = 'unmatched' and g.tx_hash = b.tx_hash and g.subject in (
+      b.chain || '/' || b.block_id || '/' || b.log_index, b.chain || '/' || b.tx_hash || '/' || b.log_index)
+      and b.authorization_nonce = ${s}.authorization_nonce and b.chain = ${s}.chain and b.tx_hash = ${s}.tx_hash
+      and b.token = ${s}.token and b.payer = ${s}.payer and b.receiver = ${s}.receiver and b.amount = ${s}.amount`;
+};
+
+/**
  * Returns the booking of a payout's movement and locks it until the commit. Undefined when the movement was never booked. A
  * booking names the block in which the movement was booked, and a reorg can have moved the movement to another one.
  */
@@ -125,13 +138,12 @@ export async function findExceptionBooking(
   db: Db,
   movement: Selectable<Tables["observation"]>,
 ): Promise<ExceptionBooking | undefined> {
-  const { chain, tx_hash, token, payer, receiver, amount, authorization_nonce } = movement;
-  // The unique key of a booking starts with the block hash on EVM and with the transaction on Solana.
+  const { chain, block_id, tx_hash, log_index } = movement;
   const { rows } = await sql<{ id: number }>`
-    select g.id from observation s join ledger_group g on g.kind = 'unmatched' and g.tx_hash = s.tx_hash and g.subject in (
-      s.chain || '/' || s.block_id || '/' || s.log_index, s.chain || '/' || s.tx_hash || '/' || s.log_index)
-    where s.authorization_nonce = ${authorization_nonce} and s.chain = ${chain} and s.tx_hash = ${tx_hash}
-      and s.token = ${token} and s.payer = ${payer} and s.receiver = ${receiver} and s.amount = ${amount}`.execute(db);
+    select g.id from observation s cross join lateral (select g.id from ${bookingsOf("s")}) g
+    where s.chain = ${chain} and s.block_id = ${block_id} and s.tx_hash = ${tx_hash} and s.log_index = ${log_index}`.execute(
+    db,
+  );
   const [group] = rows;
   if (!group) return undefined;
   await lockException(db, group.id);

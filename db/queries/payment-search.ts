@@ -5,6 +5,17 @@ import type { MerchantRow } from "./merchants.ts";
 /** Options that are read of one payer: renewed quotes of the same payments are most of them. */
 const MOST_OPTIONS = 1_000;
 
+/** SQL: a query `hour`, to follow `with recursive`: the hours that have options, the last one first. */
+export const selectOptionHours = sql`
+  hour (number) as (
+    select max(option_hour(created_at)) from payment_option
+    union all
+    select (
+      select option_hour(created_at) from payment_option where option_hour(created_at) < h.number
+      order by option_hour(created_at) desc limit 1
+    ) from hour h where h.number is not null
+  )`;
+
 /**
  * Returns the ids of the newest payments for which one of these addresses had an option. Steps back through the hours that
  * have options, until it has enough of the addresses.
@@ -14,14 +25,7 @@ export async function listPaymentsOfPayer(
   { payers, limit }: { payers: readonly string[]; limit: number },
 ): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
-    with recursive hour (number) as (
-      select max(option_hour(created_at)) from payment_option
-      union all
-      select (
-        select option_hour(created_at) from payment_option where option_hour(created_at) < h.number
-        order by option_hour(created_at) desc limit 1
-      ) from hour h where h.number is not null
-    )
+    with recursive ${selectOptionHours}
     select payment_id as id from (
       select o.payment_id, o.created_at from hour h cross join lateral (
         select payment_id, created_at from payment_option

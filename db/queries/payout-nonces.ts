@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import type { Db } from "../tables.ts";
+import { bookingsOf } from "./exceptions.ts";
 import type { ObservationRow } from "./observations.ts";
 import type { TransferRow } from "./transfers.ts";
 
@@ -22,22 +23,43 @@ export async function listUsedNonces(db: Db, payouts: readonly PayoutKey[]): Pro
 /** A movement that belongs to no transfer: a payout that a restored database has lost. `booked`: it is final and an exception. */
 export type UnclaimedPayout = Pick<ObservationRow, "amount" | "booked">;
 
-/** Returns an account's movements that belong to no transfer, by their nonces. When movements share a nonce, returns the largest. */
-export async function listUnclaimedPayouts(
-  db: Db,
-  args: { chain: string; payer: string },
-): Promise<Map<string, UnclaimedPayout>> {
-  const rows = await db
-    .selectFrom("observation")
-    .select(["authorization_nonce", "amount", "booked"])
-    .where("chain", "=", args.chain)
-    .where(sql<boolean>`payer = ${args.payer}`)
-    .where("transfer_id", "is", null)
-    .where("authorization_nonce", "is not", null)
-    .where("orphaned", "=", false)
-    .orderBy("amount")
-    .execute();
-  return new Map(rows.flatMap(({ authorization_nonce: nonce, ...made }) => (nonce === null ? [] : [[nonce, made]])));
+/** Such movements by chain and nonce. Of a chain without any there is no entry. When movements share a nonce, it has the largest. */
+export type UnclaimedPayouts = ReadonlyMap<string, ReadonlyMap<string, UnclaimedPayout>>;
+
+/** An account that pays out on a chain. */
+export type PayoutAccount = { chain: string; payer: string };
+
+/** SQL: the movements `s` of accounts that belong to no transfer and have nonces. */
+const unclaimedOf = (accounts: readonly PayoutAccount[]) => sql`
+  unnest(${accounts.map(({ chain }) => chain)}::text[], ${accounts.map(({ payer }) => payer)}::text[]) as a (chain, payer)
+  join observation s on s.chain = a.chain and s.payer = a.payer
+    and s.transfer_id is null and s.authorization_nonce is not null and not s.orphaned`;
+
+/** Returns the movements of accounts that belong to no transfer and have nonces. */
+export async function listUnclaimedPayouts(db: Db, accounts: readonly PayoutAccount[]): Promise<UnclaimedPayouts> {
+  const { rows } = await sql<UnclaimedPayout & { chain: string; nonce: string }>`
+    select s.chain, s.authorization_nonce as nonce, s.amount, s.booked from ${unclaimedOf(accounts)}
+    order by s.amount`.execute(db);
+  const chains = Map.groupBy(rows, ({ chain }) => chain);
+  return new Map(
+    [...chains].map(([chain, made]) => [
+      chain,
+      new Map(made.map(({ nonce, amount, booked }) => [nonce, { amount, booked }])),
+    ]),
+  );
+}
+
+/** Such a movement that no operator has resolved as an exception, with the account that received it. */
+export type UnresolvedPayout = UnclaimedPayout & Pick<ObservationRow, "chain" | "receiver"> & { nonce: string };
+
+/** Returns the movements of `listUnclaimedPayouts` whose exceptions are open or not booked yet. */
+export async function listUnresolvedPayouts(db: Db, accounts: readonly PayoutAccount[]): Promise<UnresolvedPayout[]> {
+  const { rows } = await sql<UnresolvedPayout>`
+    select s.chain, s.authorization_nonce as nonce, s.receiver, s.amount, s.booked from ${unclaimedOf(accounts)}
+    where not exists (select from ${bookingsOf("s")} join ledger_group r on r.kind = 'exception_resolved' and r.subject = g.id::text)`.execute(
+    db,
+  );
+  return rows;
 }
 
 /**

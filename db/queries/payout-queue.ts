@@ -11,8 +11,8 @@ export type PayoutKind = "settlement" | "refund";
  * - `not_served`: screening refuses the destination.
  * - `refund_pending`: a refund from the same balance comes first.
  * - `minimum`: the settlement is below the destination's minimum.
- * - `unrecorded_payout`: the chain shows another payout of the merchant, or a later refund of the same payment, that a
- *   restored database has lost.
+ * - `unrecorded_payout`: the chain shows another payout of the merchant, a refund that has drawn on the same balance or has sent more than
+ *   its row says, or a later refund of the same payment, that a restored database has lost.
  * - `unknown_asset`: the networks file does not contain the asset.
  * - `balance_short`, `inventory_short`: the merchant's balance, or the treasury's inventory of the asset, is too low.
  * Any other obstacle is the reason of the signer that refuses the payout (signer/refusals.ts).
@@ -210,6 +210,10 @@ export const wakeShortPayouts = (db: Db, chain: string): Promise<void> => wakeBl
 
 /** Wakes the queues of a chain that wait for payouts which a restored database has lost. */
 export const wakeUnrecorded = (db: Db, chain: string): Promise<void> => wakeBlocked(db, chain, ["unrecorded_payout"]);
+
+/** Wakes the queues of a chain that an amount blocks, or a payout that a restored database has lost. */
+export const wakeResolved = (db: Db, chain: string): Promise<void> =>
+  wakeBlocked(db, chain, [...amountObstacles, "unrecorded_payout"]);
 
 async function wakeBlocked(db: Db, chain: string, by: readonly Obstacle[]): Promise<void> {
   await sql`

@@ -11,7 +11,7 @@ import {
 import { insertGroups } from "../../db/queries/ledger-groups.ts";
 import { listPaidAssets } from "../../db/queries/payment-terms.ts";
 import { listPayments } from "../../db/queries/payments.ts";
-import { wakeShortPayouts } from "../../db/queries/payout-queue.ts";
+import { wakeResolved } from "../../db/queries/payout-queue.ts";
 import { insertRefund } from "../../db/queries/refunds.ts";
 import type { PaymentState } from "../../db/states.ts";
 import type { Db } from "../../db/tables.ts";
@@ -222,9 +222,10 @@ async function findReturnedReason(
 }
 
 /**
- * Wakes the payouts that waited for inventory, which a resolution may cover. A caller that resolves in a transaction of its own
- * calls this after its commit: the audit entry locks the log, and another transaction may hold a queue and wait for the log.
+ * Wakes the payouts that waited for inventory, which a resolution may cover, or for a lost refund that it resolves. A caller that
+ * resolves in a transaction of its own calls this after its commit: the audit entry locks the log, and another transaction may hold a
+ * queue and wait for the log.
  */
 export function wakeCovered(db: Db, { asset }: Pick<Resolved, "asset">): Promise<void> {
-  return wakeShortPayouts(db, chainOf(asset));
+  return wakeResolved(db, chainOf(asset));
 }

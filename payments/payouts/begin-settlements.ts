@@ -1,5 +1,6 @@
 import { parseAccountId } from "../../chains/caip.ts";
 import { getChain } from "../../chains/open-chains.ts";
+import { listUnreadChains } from "../../db/epoch.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
@@ -55,16 +56,18 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     wanted.map(({ asset }) => chainOf(asset)),
   );
+  const unread = wanted.some(({ converted }) => converted) ? await listUnreadChains(deps.db) : [];
+  const reads = { caughtUp, isReread: !unread.some((chain) => deps.chains.has(chain)) };
   const [known, unknown] = splitByKnownAsset(deps, wanted);
   for (const { id, asset } of unknown)
     deps.log.error({ settlement: id, asset }, "settlement waits: its asset is not in the networks file");
-  const unblocked = known.filter((settlement) => !findObstacle(settlement, { caughtUp, isPaid: true }));
+  const unblocked = known.filter((settlement) => !findObstacle(settlement, { ...reads, isPaid: true }));
   const { waiting, first, forgotten } = await findForgottenPayouts(deps, unblocked);
   const due = [...(await listMissing(deps, first, wanted)), ...wanted];
   const obstacleOf = (settlement: SettlementWithDestination) => {
     if (unknown.includes(settlement)) return "unknown_asset";
     const isPaid = (forgotten.get(settlement.id)?.amount ?? -1n) >= settlement.amount;
-    const obstacle = findObstacle(settlement, { caughtUp, isPaid });
+    const obstacle = findObstacle(settlement, { ...reads, isPaid });
     return obstacle ?? (waiting.has(settlement.id) ? "unrecorded_payout" : undefined);
   };
   const refused = await screenDestinations(
@@ -154,16 +157,19 @@ async function beginCovered(
   );
 }
 
-/** Returns why a settlement waits. `isPaid`: the chain shows all of it as paid before a restore, so that no refund may draw on it. */
+/**
+ * Returns why a settlement waits. `isPaid`: the chain shows all of it as paid before a restore, so that no refund may draw on it.
+ * `isReread`: every chain has been read since a restore. A lost refund of money that came in another asset may be on any of them.
+ */
 function findObstacle(
-  { asset, registered, held, refunds }: SettlementWithDestination,
-  { caughtUp, isPaid }: { caughtUp: ReadonlyMap<string, string>; isPaid: boolean },
+  { asset, registered, held, refunds, converted }: SettlementWithDestination,
+  { caughtUp, isPaid, isReread }: { caughtUp: ReadonlyMap<string, string>; isPaid: boolean; isReread: boolean },
 ): SettleOutcome | undefined {
   if (held) return "held";
   // The merchant's refunds have priority: they draw on the same balance.
   if (refunds.length > 0 && !isPaid) return "refund_pending";
   if (!parseAccountId(registered ?? "")) return "no_destination";
-  return caughtUp.has(chainOf(asset)) ? undefined : "watcher_behind";
+  return caughtUp.has(chainOf(asset)) && (isReread || !converted) ? undefined : "watcher_behind";
 }
 
 /** Screens the destinations. A settlement whose destination is rejected waits; the others continue. */

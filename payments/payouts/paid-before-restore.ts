@@ -1,12 +1,18 @@
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
-import { getChain } from "../../chains/open-chains.ts";
 import { findPaymentRow } from "../../db/queries/payments.ts";
 import { listUnclaimedPayouts, type UnclaimedPayout } from "../../db/queries/payout-nonces.ts";
 import { listRefunds, type RefundRow } from "../../db/queries/refunds.ts";
-import { type KeptOf, listOpenNumbers, type SettlementRow } from "../../db/queries/settlements.ts";
+import {
+  chooseNotBegun,
+  type KeptOf,
+  listOpenNumbers,
+  type SettlementRow,
+  sumOf,
+} from "../../db/queries/settlements.ts";
 import type { Db } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { type DrawnOf, findForgottenDraws, LATER_NUMBERS, listTreasuries } from "./find-forgotten-draws.ts";
 import { groupByBalance } from "./group-by-balance.ts";
 import { computeLeft } from "./refund-payment.ts";
 import { type CatchUpDeps, chainOf, settlementNonce } from "./sign-payout.ts";
@@ -23,9 +29,10 @@ export async function readKeptOf(
   const chain = chainOf(asset);
   const network = deps.networks.chains.find((one) => one.chain === chain);
   if (!network) return () => 0n;
-  const made = await listUnclaimedPayouts(db, { chain, payer: canonicalAddress(chain, network.treasury.address) });
+  const payer = canonicalAddress(chain, network.treasury.address);
+  const made = (await listUnclaimedPayouts(db, [{ chain, payer }])).get(chain);
   return ({ number, amount }) => {
-    if (made.size === 0) return 0n;
+    if (!made) return 0n;
     const paid = made.get(settlementNonce(deps, { merchant_id: merchantId, asset, number }))?.amount ?? 0n;
     return paid < amount ? paid : amount;
   };
@@ -50,73 +57,94 @@ export function wasPaid(forgotten: ForgottenPayouts, { id }: { id: string }): bo
 /**
  * Returns which of these settlements must not begin yet, because the chain shows a payout of the same merchant and asset
  * that a restored database does not know. That payout may have paid these settlements. They continue once it is adopted,
- * which needs its own settlement to begin. So this also returns the unpaid settlements that have the nonces of such
+ * which needs its own settlement to begin, or the refund to be requested again. So this also returns the unpaid settlements that have the nonces of such
  * payouts, whether or not they are among the given ones: `first` has at most 100 of a merchant and asset, `forgotten` all.
  */
 export async function findForgottenPayouts(
-  deps: Pick<PaymentDeps, "db" | "chains" | "networks"> & CatchUpDeps,
+  deps: Pick<PaymentDeps, "db" | "chains" | "networks" | "log"> & CatchUpDeps,
   settlements: readonly Settlement[],
 ): Promise<{ waiting: ReadonlySet<string>; first: readonly string[]; forgotten: ForgottenPayouts }> {
   const waiting = new Set<string>();
   const first: string[] = [];
   const forgotten = new Map<string, UnclaimedPayout>();
-  for (const [chain, all] of Map.groupBy(settlements, ({ asset }) => chainOf(asset))) {
-    const { treasury } = getChain(deps.chains, chain);
-    const made = await listUnclaimedPayouts(deps.db, { chain, payer: treasury });
-    if (made.size === 0) continue;
-    const groups = groupByBalance(all, ({ merchant_id: merchantId, asset }) => ({ merchantId, asset }));
-    for (const { merchantId, asset, items } of groups) {
-      const open = await listOpenNumbers(deps.db, { merchantId, asset });
-      const matched = open.flatMap(({ id, number, state }) => {
-        const payout = made.get(settlementNonce(deps, { merchant_id: merchantId, asset, number }));
-        return payout ? { id, state, payout } : [];
-      });
-      const ids = new Set(matched.map(({ id }) => id));
-      if (ids.size > 0) for (const { id } of items) if (!ids.has(id)) waiting.add(id);
-      const unbegun = matched.filter(({ state }) => state !== "paying");
-      for (const { id, payout } of unbegun) forgotten.set(id, payout);
-      first.push(...unbegun.slice(0, MOST).map(({ id }) => id));
-    }
+  if (settlements.length === 0) return { waiting, first, forgotten };
+  const unclaimed = await listUnclaimedPayouts(deps.db, listTreasuries(deps));
+  if (unclaimed.size === 0) return { waiting, first, forgotten };
+  const drawnOf = await findForgottenDraws(deps, merchantsOf(settlements));
+  const groups = groupByBalance(settlements, ({ merchant_id: merchantId, asset }) => ({ merchantId, asset }));
+  for (const { merchantId, asset, items } of groups) {
+    const made = unclaimed.get(chainOf(asset));
+    const open = made ? await listOpenNumbers(deps.db, { merchantId, asset }) : [];
+    const matched = open.flatMap(({ id, number, state }) => {
+      const payout = made?.get(settlementNonce(deps, { merchant_id: merchantId, asset, number }));
+      return payout ? { id, state, payout } : [];
+    });
+    const ids = new Set(matched.map(({ id }) => id));
+    const mustWait = ids.size > 0 || drawnOf({ merchantId, asset }) > 0n;
+    if (mustWait) for (const { id } of items) if (!ids.has(id)) waiting.add(id);
+    const unbegun = matched.filter(({ state }) => state !== "paying");
+    for (const { id, payout } of unbegun) forgotten.set(id, payout);
+    first.push(...unbegun.slice(0, MOST).map(({ id }) => id));
   }
   return { waiting, first, forgotten };
 }
 
-/** How many refunds of the payment after a given one are looked for on the chain. */
-const LATER_NUMBERS = 16;
+const merchantsOf = (rows: readonly { merchant_id: string | null }[]): string[] => [
+  ...new Set(rows.flatMap(({ merchant_id }) => merchant_id ?? [])),
+];
 
 /**
  * Returns those of these refunds that must not begin, because the chain shows a later refund of the same payment that a
  * restored database does not know. The lost database may have withdrawn them and sent the later refund in their place.
  * They continue when the later refund is requested again and adopted, which may need their withdrawal. Refunds wait as well if others
  * of their payment have sent more than the database says, and too little is left: the adoption withdraws what exceeds it. A refund whose
- * own nonce the chain shows too was sent: it is among the `forgotten` ones, begins, and is adopted.
+ * own nonce the chain shows too was sent: it is among the `forgotten` ones, begins, and is adopted. The others wait, too, while they need
+ * what unknown refunds of other payments have drawn on the same balance.
  */
 export async function findForgottenRefunds(
-  deps: Pick<PaymentDeps, "db" | "chains" | "networks">,
+  deps: Pick<PaymentDeps, "db" | "chains" | "networks" | "log">,
   refunds: readonly RefundRow[],
 ): Promise<{ waiting: ReadonlySet<string>; forgotten: ForgottenPayouts }> {
   const waiting = new Set<string>();
   const forgotten = new Map<string, UnclaimedPayout>();
-  for (const [chain, all] of Map.groupBy(refunds, ({ asset }) => chainOf(asset))) {
-    const { treasury } = getChain(deps.chains, chain);
-    const made = await listUnclaimedPayouts(deps.db, { chain, payer: treasury });
-    if (made.size === 0) continue;
-    for (const { id, merchant_id: merchantId, payment_id: paymentId, number } of all) {
-      if (merchantId === null || paymentId === null) continue;
-      const findMade = (one: number) =>
-        made.get(deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: one })));
-      const own = findMade(number);
-      if (own) {
-        forgotten.set(id, own);
-        continue;
-      }
-      const sent = (await listRefunds(deps.db, paymentId)).map((one) => {
-        const amount = findMade(one.number)?.amount ?? 0n;
-        return amount > one.amount ? { ...one, amount } : one;
-      });
-      if (computeLeft((await findPaymentRow(deps.db, paymentId))?.paid_amount ?? null, sent) < 0n) waiting.add(id);
-      for (let later = number + 1; later <= number + LATER_NUMBERS; later += 1) if (findMade(later)) waiting.add(id);
+  if (refunds.length === 0) return { waiting, forgotten };
+  const unclaimed = await listUnclaimedPayouts(deps.db, listTreasuries(deps));
+  if (unclaimed.size === 0) return { waiting, forgotten };
+  const drawnOf = await findForgottenDraws(deps, merchantsOf(refunds));
+  for (const refund of refunds) {
+    const { id, merchant_id: merchantId, payment_id: paymentId, number, asset } = refund;
+    if (merchantId === null || paymentId === null) continue;
+    const made = unclaimed.get(chainOf(asset));
+    const findMade = (one: number) =>
+      made?.get(deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: one })));
+    const own = findMade(number);
+    if (own) {
+      forgotten.set(id, own);
+      continue;
     }
+    if (await needsDrawn(deps, { ...refund, merchant_id: merchantId }, drawnOf)) waiting.add(id);
+    if (!made) continue;
+    const sent = (await listRefunds(deps.db, paymentId)).map((one) => {
+      const amount = findMade(one.number)?.amount ?? 0n;
+      return amount > one.amount ? { ...one, amount } : one;
+    });
+    if (computeLeft((await findPaymentRow(deps.db, paymentId))?.paid_amount ?? null, sent) < 0n) waiting.add(id);
+    for (let later = number + 1; later <= number + LATER_NUMBERS; later += 1) if (findMade(later)) waiting.add(id);
   }
   return { waiting, forgotten };
+}
+
+/** Returns true for a refund that its merchant's settlements cover only with what unknown refunds have drawn on the same balance. */
+async function needsDrawn(
+  deps: Pick<PaymentDeps, "db" | "networks">,
+  { merchant_id: merchantId, asset, amount, owed_asset, owed_amount }: RefundRow & { merchant_id: string },
+  drawnOf: DrawnOf,
+): Promise<boolean> {
+  const balance = { merchantId, asset: owed_asset ?? asset };
+  const [owed, drawn] = [owed_amount ?? amount, drawnOf(balance)];
+  if (drawn === 0n) return false;
+  const keptOf = await readKeptOf(deps, deps.db, balance);
+  const of = { ...balance, own: null, converted: false, amount: owed + drawn, keptOf };
+  const covered = sumOf(await chooseNotBegun(deps.db, of));
+  return covered >= owed && covered < owed + drawn;
 }

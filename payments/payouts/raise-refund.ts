@@ -3,7 +3,7 @@ import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import type { ObservationRow } from "../../db/queries/observations.ts";
 import { findPaymentRow, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
 import { listUnclaimedPayouts } from "../../db/queries/payout-nonces.ts";
-import { wakeRefunds } from "../../db/queries/payout-queue.ts";
+import { wakeRefunds, wakeSettlements } from "../../db/queries/payout-queue.ts";
 import {
   listRefunds,
   lockUnbegunRefunds,
@@ -51,8 +51,9 @@ export async function raiseRefund(
     ...(more > covered ? [refundOverpaidGroup(transfer, movement, more - covered)] : []),
   ];
   await insertGroups(db, groups, deps.now());
-  // The payment's other refunds waited for this one.
+  // The payment's other refunds waited for this one, and the merchant's settlements for what it has sent.
   await wakeRefunds(db, { merchantId, asset: drawn.asset });
+  await wakeSettlements(db, { merchantId, asset: drawn.asset });
   deps.log.error(
     { refund: id, tx: movement.tx_hash, more: String(more), uncovered: String(more - covered) },
     "refund moved more than it was to; what the merchant's balance does not cover is booked as an exception",
@@ -69,12 +70,13 @@ async function withdrawExcess(
   { refund, payment, more, transfer }: { refund: Refund; payment: PaymentRow; more: bigint; transfer: TransferRow },
 ): Promise<bigint> {
   const unbegun = await lockUnbegunRefunds(db, payment.id);
-  const made = await listUnclaimedPayouts(db, { chain: transfer.chain, payer: transfer.payer ?? "" });
+  const { chain, payer } = transfer;
+  const made = (await listUnclaimedPayouts(db, [{ chain, payer }])).get(chain);
   const keyOf = ({ number }: RefundRow) => refundKey({ merchantId: refund.merchant_id, paymentId: payment.id, number });
   // Others that were sent too count with what they have sent.
   const all = (await listRefunds(db, payment.id)).map((one) => {
     if (one.id === refund.id) return { ...one, amount: one.amount + more };
-    return { ...one, amount: made.get(deriveNonce(deps.networks.deployment, keyOf(one)))?.amount ?? one.amount };
+    return { ...one, amount: made?.get(deriveNonce(deps.networks.deployment, keyOf(one)))?.amount ?? one.amount };
   });
   let beyond = -computeLeft(payment.paid_amount, all);
   for (const one of unbegun) {

@@ -246,8 +246,8 @@ export const bookingMutations: readonly MutationGroup[] = [
       },
       {
         name: "the exception of a payout whose block a reorg has replaced is not found",
-        find: "where s.authorization_nonce = ${authorization_nonce} and",
-        replace: "where not s.orphaned and s.authorization_nonce = ${authorization_nonce} and",
+        find: "and b.authorization_nonce = ${s}.authorization_nonce",
+        replace: "and not b.orphaned and b.authorization_nonce = ${s}.authorization_nonce",
         tests: ["test/integration/payments/payouts/reorged-payouts.test.ts"],
       },
     ],

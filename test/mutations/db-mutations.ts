@@ -2,6 +2,7 @@
 import type { MutationGroup } from "./mutation.ts";
 
 const forgedDestinations = ["test/integration/db/forged-destinations.test.ts"];
+const unrequestedRefunds = ["test/integration/payments/payouts/restored-unrequested-refunds.test.ts"];
 
 /** Mutations of guarded transitions and updates. */
 export const dbMutations: readonly MutationGroup[] = [
@@ -897,6 +898,38 @@ export const dbMutations: readonly MutationGroup[] = [
         name: "a payout is adopted from a movement that a reorg removed",
         find: "where not s.orphaned and (s.transfer_id is null or s.transfer_id = p.id)",
         replace: "where (s.transfer_id is null or s.transfer_id = p.id)",
+      },
+    ],
+  },
+  {
+    file: "db/queries/payout-nonces.ts",
+    tests: unrequestedRefunds,
+    mutations: [
+      {
+        name: "a lost refund that an operator bears holds its merchant's payouts for ever",
+        find: "where not exists (select from ${bookingsOf",
+        replace: "where true or not exists (select from ${bookingsOf",
+      },
+      {
+        name: "a refund that a reorg took back holds its merchant's payouts",
+        find: "and s.transfer_id is null and s.authorization_nonce is not null and not s.orphaned`;",
+        replace: "and s.transfer_id is null and s.authorization_nonce is not null`;",
+      },
+    ],
+  },
+  {
+    file: "db/queries/possible-refunds.ts",
+    tests: unrequestedRefunds,
+    mutations: [
+      {
+        name: "a lost refund to a customer whose payments are summed is not found",
+        find: "select payer from customer where owner = s.id and",
+        replace: "select payer from customer where false and owner = s.id and",
+      },
+      {
+        name: "a lost refund to a customer whose payments are not summed yet is not found",
+        find: "select payment_id from ended_payment where",
+        replace: "select payment_id from ended_payment where false and",
       },
     ],
   },

@@ -2,6 +2,8 @@
 import type { MutationGroup } from "./mutation.ts";
 
 const settlement = ["test/integration/payments/payouts/settle.test.ts"];
+const unrequested = ["test/integration/payments/payouts/restored-unrequested-refunds.test.ts"];
+const acrossChains = ["test/integration/payments/payouts/restored-refunds-across-chains.test.ts"];
 const accumulating = ["test/integration/payments/payouts/accumulated-payouts.test.ts"];
 
 /** Mutations of settlements and their payouts. */
@@ -343,8 +345,8 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "a settlement overtakes a payout of its merchant whose commit was lost in a restore",
-        find: "if (ids.size > 0) for",
-        replace: "if (false) for",
+        find: "ids.size > 0 || drawnOf({ merchantId, asset }) > 0n;",
+        replace: "drawnOf({ merchantId, asset }) > 0n;",
       },
       {
         name: "a forgotten payout that its merchant's settlements wait for is adopted only when its turn comes",
@@ -353,10 +355,83 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/payouts/restored-backlog.test.ts"],
       },
       {
+        name: "a merchant is paid what a lost refund has sent to the buyer",
+        find: "ids.size > 0 || drawnOf({ merchantId, asset }) > 0n;",
+        replace: "ids.size > 0;",
+        tests: unrequested,
+      },
+      {
+        name: "a refund is drawn on what a lost refund of another payment has sent",
+        find: "if (await needsDrawn(",
+        replace: "if (false && await needsDrawn(",
+        tests: unrequested,
+      },
+      {
+        name: "a refund that a balance covers beside a lost refund waits for it",
+        find: "return covered >= owed && covered < owed + drawn;",
+        replace: "return covered >= owed;",
+        tests: ["test/integration/payments/payouts/revived-refunds.test.ts"],
+      },
+      {
         name: "a refund that a restore has revived is sent beside its replacement",
         find: "refundKey({ merchantId, paymentId, number: one })",
         replace: "refundKey({ merchantId, paymentId, number })",
         tests: ["test/integration/payments/payouts/revived-refunds.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/find-forgotten-draws.ts",
+    tests: unrequested,
+    mutations: [
+      {
+        name: "a lost refund that was requested again counts twice",
+        find: "if (isKnown) return sent > row.amount ? sent - row.amount : 0n;",
+        replace: "if (isKnown) return sent;",
+      },
+      {
+        name: "a merchant who requests less than a lost refund has sent is paid the difference",
+        find: "if (isKnown) return sent > row.amount ? sent - row.amount : 0n;",
+        replace: "if (isKnown) return 0n;",
+      },
+      {
+        name: "of the lost refunds of a payment only the first is looked for",
+        find: "number <= highest + LATER_NUMBERS;",
+        replace: "number <= 1;",
+      },
+      {
+        name: "a lost refund is drawn on a balance in the asset that was paid, and not on the one that is owed",
+        find: "payment.owed_asset ?? payment.paid_asset",
+        replace: "payment.paid_asset",
+        tests: acrossChains,
+      },
+      {
+        name: "lost refunds on other chains are not looked for",
+        find: "return [...chains.values()].map(",
+        replace: "return [...chains.values()].slice(0, 1).map(",
+        tests: acrossChains,
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/begin-settlements.ts",
+    tests: acrossChains,
+    mutations: [
+      {
+        name: "a payout of money that came on other chains begins before they are read again",
+        find: "&& (isReread || !converted) ? undefined",
+        replace: "? undefined",
+      },
+    ],
+  },
+  {
+    file: "payments/accounting/resolve-exceptions.ts",
+    tests: unrequested,
+    mutations: [
+      {
+        name: "payouts that waited for a lost refund are not woken when an operator bears it",
+        find: "return wakeResolved(db, chainOf(asset));",
+        replace: "void [wakeResolved, db, asset]; return Promise.resolve();",
       },
     ],
   },

@@ -65,6 +65,12 @@ export const refundMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
+        name: "payouts that waited for what a lost refund has sent beyond its amount are not woken by its adoption",
+        find: "await wakeSettlements(db, { merchantId, asset: drawn.asset });",
+        replace: "",
+        tests: ["test/integration/payments/payouts/restored-unrequested-refunds.test.ts"],
+      },
+      {
         name: "the merchant's balance pays for nothing that a lost refund has sent beyond its amount",
         find: "for (const one of await lockCovering(db, of)) {",
         replace: "for (const one of (await lockCovering(db, of)).slice(1_000)) {",
@@ -81,7 +87,7 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "another lost refund of the payment counts with what it was requested with",
-        find: "made.get(deriveNonce(deps.networks.deployment, keyOf(one)))?.amount ?? one.amount",
+        find: "made?.get(deriveNonce(deps.networks.deployment, keyOf(one)))?.amount ?? one.amount",
         replace: "one.amount + 0n * BigInt(made.size)",
       },
       {

@@ -34,7 +34,7 @@ export async function restoreDatabase(
   first: MerchantFixture,
   chain: TestChain,
   loseWork: (lost: MerchantFixture) => Promise<void>,
-  options: Pick<DepsOptions, "change" | "rpcUrls" | "signer"> = {},
+  options: Pick<DepsOptions, "also" | "change" | "memory" | "rpcUrls" | "signer"> = {},
 ): Promise<MerchantFixture> {
   // Another merchant's money, which a duplicate payout could spend.
   const other = await makeMerchantFixture(chain, { ...options, databaseUrl: first.databaseUrl });

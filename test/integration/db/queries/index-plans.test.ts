@@ -15,6 +15,8 @@ import { lockPaidQuotes } from "../../../../db/queries/payment-options.ts";
 import { listPaymentsNamed } from "../../../../db/queries/payment-references.ts";
 import { listPaymentsOfPayer } from "../../../../db/queries/payment-search.ts";
 import { listNewestPayments } from "../../../../db/queries/payments.ts";
+import { listUnclaimedPayouts, listUnresolvedPayouts } from "../../../../db/queries/payout-nonces.ts";
+import { listCustomersAmong, listPaymentsOfCustomers } from "../../../../db/queries/possible-refunds.ts";
 import { listStatementRows } from "../../../../db/queries/statement-lines.ts";
 import { lockByAuthorizations } from "../../../../db/queries/transfers.ts";
 import { listUnfinishedWork } from "../../../../db/queries/unfinished-work.ts";
@@ -119,6 +121,22 @@ test("the sweep, the watchers and the gauges read all of no table that grows", a
     await countOpenExceptions(db);
     await countOpenRefunds(db);
     await findOldestUnfinishedPayment(db);
+  });
+});
+
+test("the search for payouts that a restored database has lost reads all of no table that grows", async () => {
+  const accounts = [{ chain: shop.chain, payer: `0x${"ab".repeat(20)}` }];
+  const merchantIds = [shop.merchantId];
+  const { rows } = await client.query<{ payer: string }>(
+    "select o.payer from payment p join payment_option o on o.id = p.option_id where p.id = $1",
+    [paymentId],
+  );
+  const payers = rows.map(({ payer }) => payer);
+  await expectIndexPlans(async () => {
+    await listUnclaimedPayouts(db, accounts);
+    await listUnresolvedPayouts(db, accounts);
+    expect(await listCustomersAmong(db, { merchantIds, addresses: payers })).toEqual(payers);
+    expect(await listPaymentsOfCustomers(db, { merchantIds, payers })).not.toEqual([]);
   });
 });
 

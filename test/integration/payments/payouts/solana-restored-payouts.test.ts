@@ -180,6 +180,10 @@ test("a restored database adopts a refund that sent less than requested, and the
     await refundAll(lost);
   });
   await findLost(restored);
+  // Until it is requested again, its payment is not paid out.
+  await restored.watchUntil(() => isCaughtUp(restored.deps, solana.id));
+  const { id } = await restored.settlementOf(paymentId);
+  expect(await restored.settle(id)).toEqual(["unrecorded_payout"]);
   await request(restored, 5n * UNIT);
   await refundAll(restored);
   expect(await refundsOf(restored)).toMatchObject([
