@@ -6,6 +6,8 @@ export type KeptReadings<T> = {
   find: (key: string) => T | undefined;
   /** Keeps a reading, unless there is no room. */
   keep: (key: string, reading: T) => void;
+  /** Keeps a reading no longer. */
+  drop: (key: string) => void;
 };
 
 /**
@@ -38,6 +40,9 @@ export function openKeptReadings<T>({ keptMs, maxSize }: { keptMs: number; maxSi
       dropUnused(now);
       if (kept.has(key) || kept.size >= maxSize) return;
       kept.set(key, { reading, usedAt: now });
+    },
+    drop(key) {
+      kept.delete(key);
     },
   };
 }

@@ -146,15 +146,29 @@ async function readMovements(view: EvmChain, movement: Shown): Promise<EvmMoveme
   const receipt = await readReceiptUnlessTooLarge(view.rpc, hash);
   if (receipt) return receipt.reverted || receipt.blockHash !== block ? [] : readTransferLogs(receipt.logs, view);
   // An endpoint can show the logs of a block without its receipts: it has dropped them, still builds its index, or sends none so large.
-  if ((await readBlock(view.rpc, movement.block_number)).hash !== block) return [];
-  const made = [{ token: readHex(movement.token), payer: readHex(movement.payer) }];
-  return readTransferLogs(await readLogsOfPayers(view, { hash, block, made }), view);
+  try {
+    if ((await readBlock(view.rpc, movement.block_number)).hash !== block) return [];
+    const made = [{ token: readHex(movement.token), payer: readHex(movement.payer) }];
+    return readTransferLogs(await readLogsOfPayers(view, { hash, block, made }), view);
+  } catch (error) {
+    // An endpoint without the logs may only have been slow.
+    if (hasAnswered(error)) tooLargeOf(view.rpc).drop(hash);
+    throw error;
+  }
+}
+
+const hasAnswered = (error: unknown): boolean =>
+  !(error instanceof ChainError && (error.code === "rpc_unreachable" || error.code === "budget_spent"));
+
+function tooLargeOf(rpc: Rpc): KeptReadings<true> {
+  const known = tooLarge.get(rpc) ?? openKeptReadings<true>({ keptMs: TOO_LARGE_MS, maxSize: MAX_TOO_LARGE });
+  tooLarge.set(rpc, known);
+  return known;
 }
 
 /** Returns a receipt; undefined while the endpoint has none, and where it is too large for it: any account can fill one with logs. */
 async function readReceiptUnlessTooLarge(rpc: Rpc, hash: Hex): Promise<Receipt | undefined> {
-  const known = tooLarge.get(rpc) ?? openKeptReadings<true>({ keptMs: TOO_LARGE_MS, maxSize: MAX_TOO_LARGE });
-  tooLarge.set(rpc, known);
+  const known = tooLargeOf(rpc);
   if (known.find(hash)) return undefined;
   return readReceipt(rpc, hash).catch((error: unknown) => {
     if (!isTooLarge(error)) throw error;

@@ -104,3 +104,30 @@ test.each([
     );
   },
 );
+
+test("a large payment succeeds when the second endpoint returns no logs, and was once too slow for the receipt", async () => {
+  const second = await startAlteringProxy({ target: chain.url });
+  proxy.alter(undefined);
+  const [usdc] = (await networksFor(chain)).chains[0]?.assets ?? [];
+  const change = { assets: [{ ...usdc, agreementThreshold: "1000000" }] };
+  const fixture = await makeMerchantFixture(chain, { change, rpcUrls: [proxy.url, second.url] });
+  let slow = 1;
+  second.alter((method, _params, result) => {
+    if (method === "eth_getLogs") return new RpcRefusal({ code: -32_601, message: "the method does not exist" });
+    if (method !== "eth_getTransactionReceipt" || slow === 0) return result;
+    slow -= 1;
+    return new RpcRefusal(tooLarge, 504);
+  });
+  const paymentId = await fixture.create();
+  await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
+  await fixture.relay();
+  await waitFor(
+    async () => {
+      await mine(chain, 1);
+      await fixture.watch();
+      return (await fixture.status(paymentId)).state === "succeeded";
+    },
+    { within: 20_000, every: 500 },
+  );
+  expect(slow).toBe(0);
+});
