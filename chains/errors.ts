@@ -64,6 +64,11 @@ export function isUnreadable(error: unknown): boolean {
   return error instanceof SyntaxError || error instanceof TypeError || error instanceof RangeError;
 }
 
+/** Returns true for an error of which another endpoint is free: a transient one, and that of an answer that cannot be read. */
+export function isOfEndpoint(error: unknown): boolean {
+  return isTransientChainError(error) || isUnreadable(error);
+}
+
 /** Throws the error of reading an endpoint's answer: ChainError `rpc_answer` if it cannot be read or viem has thrown it, else unchanged. */
 export function throwAnswerError(cause: unknown): never {
   if (!(isUnreadable(cause) || cause instanceof BaseError)) throw cause;

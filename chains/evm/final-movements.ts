@@ -1,6 +1,6 @@
 import { type Hex, hexToNumber, isHash } from "viem";
 import { readAgreementThreshold } from "../endpoint-agreement.ts";
-import { isTransientChainError } from "../errors.ts";
+import { ChainError, isOfEndpoint } from "../errors.ts";
 import type { FinalReading, FinalTransaction } from "../final-transaction.ts";
 import type { EvmMovement } from "../token-movement.ts";
 import { readAccountMovements } from "./account-logs.ts";
@@ -39,7 +39,7 @@ export async function readFinalMovements(
       rpc,
       open.map(([hash]) => hash),
     );
-    for (const [hash, { one }] of open) if (isSame(one, second.get(hash))) agreed.add(hash);
+    for (const [hash, { one }] of open) if (isSame(chain, one, second.get(hash))) agreed.add(hash);
   }
   return new Map([...found].map(([hash, { one }]) => [hash, mustAgree(hash) ? { state: "not_final" } : one]));
 
@@ -62,7 +62,7 @@ async function findShown(chain: EvmChain, hashes: readonly string[]): Promise<Re
   };
   const { by, value: first } = await chain.readFromOneEndpoint((rpc) =>
     readAll(chain, rpc, hashes).catch((error: Error) => {
-      if (isUnavailable(error) || !isTransientChainError(error)) throw error;
+      if (isUnavailable(error) || !isOfEndpoint(error)) throw error;
       return error;
     }),
   );
@@ -75,14 +75,14 @@ async function findShown(chain: EvmChain, hashes: readonly string[]): Promise<Re
   return found;
 }
 
-/** Reads transactions from one endpoint; none when it does not answer. */
+/** Reads transactions from one endpoint; none when it does not answer, or with what cannot be read. */
 async function readIfAnswered(
   chain: EvmChain,
   rpc: Rpc,
   hashes: readonly string[],
 ): Promise<ReadonlyMap<string, FinalTransaction>> {
   return readAll(chain, rpc, hashes).catch((error: unknown) => {
-    if (isTransientChainError(error)) return new Map<string, FinalTransaction>();
+    if (isOfEndpoint(error)) return new Map<string, FinalTransaction>();
     throw error;
   });
 }
@@ -123,6 +123,8 @@ async function readOne(
   if (!shown) return { state: "not_found" };
   const { blockNumber, movements } = shown;
   if (blockNumber > final) return { state: "not_final" };
+  if (movements.some((one) => one.blockNumber !== blockNumber))
+    throw new ChainError("rpc_answer", { detail: `logs of ${hash} in another block` });
   await matchPushes(
     rpc,
     movements.filter((one) => one.authorizationNonce === null && isPush(chain, one)),
@@ -182,12 +184,16 @@ function needsSecond(
 
 const tokenAt = (chain: EvmChain, address: string) => [...chain.tokens.values()].find(({ token }) => token === address);
 
-/** Returns true if two endpoints show the same movements in the same block. */
-function isSame(one: FinalTransaction, other: FinalTransaction | undefined): boolean {
+/**
+ * Returns true if two endpoints show the same movements into and out of the treasury in the same block. Those of strangers do not count:
+ * an endpoint that refuses the receipt shows none of them.
+ */
+function isSame(chain: EvmChain, one: FinalTransaction, other: FinalTransaction | undefined): boolean {
   if (one.state !== "final" || other?.state !== "final") return false;
+  const { treasury } = chain;
   const describe = ({ movements }: Extract<FinalTransaction, { state: "final" }>) =>
-    movements.map(
-      (m) => `${m.blockId} ${m.logIndex} ${m.token} ${m.payer} ${m.receiver} ${m.amount} ${m.authorizationNonce}`,
-    );
+    movements
+      .filter(({ token, payer, receiver }) => tokenAt(chain, token) && (payer === treasury || receiver === treasury))
+      .map((m) => `${m.blockId} ${m.logIndex} ${m.token} ${m.payer} ${m.receiver} ${m.amount} ${m.authorizationNonce}`);
   return describe(one).join("\n") === describe(other).join("\n");
 }

@@ -94,6 +94,26 @@ export const signerMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
+        name: "movements of strangers keep endpoints from agreeing, of which one refuses the receipt",
+        find: "tokenAt(chain, token) && (payer === treasury || receiver === treasury)",
+        replace: "token + payer + receiver + treasury",
+      },
+      {
+        name: "an answer of the first endpoint that cannot be read keeps the signer from reading deposits",
+        find: "if (isUnavailable(error) || !isOfEndpoint(error)) throw error;",
+        replace: "if (isUnavailable(error) || !(error instanceof ChainError)) throw error;",
+      },
+      {
+        name: "an answer of the second endpoint that cannot be read keeps the signer from reading deposits",
+        find: "if (isOfEndpoint(error)) return new Map",
+        replace: "if (error instanceof ChainError) return new Map",
+      },
+      {
+        name: "a deposit is recorded in another block than its transaction",
+        find: "if (movements.some((one) => one.blockNumber !== blockNumber))",
+        replace: "if (false)",
+      },
+      {
         name: "the signer reads no transaction whose receipt is too large for its endpoints",
         find: "if (!isTooLarge(error)) throw error;",
         replace: "throw error;",
@@ -116,7 +136,7 @@ export const signerMutations: readonly MutationGroup[] = [
       },
       {
         name: "a first endpoint without a final block stops payouts",
-        find: "if (isUnavailable(error) || !isTransientChainError(error)) throw error;",
+        find: "if (isUnavailable(error) || !isOfEndpoint(error)) throw error;",
         replace: "throw error;",
         tests: oldHeights,
       },

@@ -1,4 +1,4 @@
-import { isTransientChainError, isUnreadable } from "../../chains/errors.ts";
+import { isOfEndpoint } from "../../chains/errors.ts";
 import { readFinalHeight } from "../../chains/evm/blocks.ts";
 import { type EndpointRpc, isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
@@ -140,6 +140,3 @@ async function readIfAnswered(chain: EvmChain, rpc: Rpc): Promise<number | Error
     return error;
   });
 }
-
-/** Returns true for an error of which another endpoint is free: a transient one, and that of an answer that cannot be read. */
-const isOfEndpoint = (error: Error): boolean => isTransientChainError(error) || isUnreadable(error);

@@ -97,3 +97,75 @@ test.each([
   const unknown = newKey().privateKey;
   expect((await readFinalMovements(evm, [unknown])).get(unknown)).toEqual({ state: "not_found" });
 });
+
+test.each([
+  ["first", [0, 1]],
+  ["second", [1, 0]],
+])(
+  "a large deposit among movements of strangers is final when the %s of two endpoints refuses the receipt as too large",
+  async (_which, order) => {
+    const small = await startAlteringProxy({ target: chain.url });
+    const whole = await startAlteringProxy({ target: chain.url });
+    const assets = (await makeDeps(chain)).evm.network.assets.map((asset) => ({ ...asset, agreementThreshold: "1" }));
+    const rpcUrls = order.map((index) => [small.url, whole.url][index] ?? "");
+    const { evm } = await makeDeps(chain, { rpcUrls, change: { assets } });
+    const hash = await pay();
+    await mine(chain);
+    const isReceipt = (method: string) => method === "eth_getTransactionReceipt";
+    small.alter((method, _params, result) =>
+      isReceipt(method) ? new RpcRefusal({ code: -32_008, message: "response too large" }) : result,
+    );
+    // The transaction moved a stranger's money to a stranger as well.
+    whole.alter((method, _params, result) => {
+      if (!isReceipt(method)) return result;
+      const receipt = result as { logs: { topics: Hex[]; logIndex: Hex }[] };
+      const [log] = receipt.logs;
+      const [to, from] = [pad(newKey().address), pad(newKey().address)];
+      const more = { ...log, topics: [TRANSFER_TOPIC, from, to], logIndex: numberToHex(99) };
+      return { ...receipt, logs: [...receipt.logs, more] };
+    });
+    expect((await readFinalMovements(evm, [hash])).get(hash)).toMatchObject({ state: "final" });
+  },
+);
+
+test.each([
+  ["first", 0],
+  ["second", 1],
+])(
+  "a large deposit is final although the %s of three endpoints answers with what cannot be read",
+  async (_which, at) => {
+    const odd = await startAlteringProxy({ target: chain.url });
+    const assets = (await makeDeps(chain)).evm.network.assets.map((asset) => ({ ...asset, agreementThreshold: "1" }));
+    const rpcUrls = [chain.url, chain.url].toSpliced(at, 0, odd.url);
+    const { evm } = await makeDeps(chain, { rpcUrls, change: { assets } });
+    const hash = await pay();
+    await mine(chain);
+    for (const change of [{ logs: null }, { logs: [null] }, { logs: "none" }, { blockNumber: "zz" }]) {
+      odd.alter((method, _params, result) =>
+        method === "eth_getTransactionReceipt" ? { ...(result as object), ...change } : result,
+      );
+      const found = await readFinalMovements(evm, [hash]);
+      expect(found.get(hash), JSON.stringify(change)).toMatchObject({
+        state: "final",
+        movements: [{ amount: 1_000_000n }],
+      });
+    }
+  },
+);
+
+test("a small deposit is read from the next endpoint when the first one shows its log in another block than its receipt", async () => {
+  const odd = await startAlteringProxy({ target: chain.url });
+  const { evm } = await makeDeps(chain, { rpcUrls: [odd.url, chain.url] });
+  const hash = await pay();
+  await mine(chain);
+  odd.alter((method, _params, result) => {
+    if (method !== "eth_getTransactionReceipt") return result;
+    const receipt = result as { logs: object[] };
+    return { ...receipt, logs: receipt.logs.map((log) => ({ ...log, blockNumber: "0x1" })) };
+  });
+  const { blockNumber } = await chain.client.getTransactionReceipt({ hash });
+  expect((await readFinalMovements(evm, [hash])).get(hash)).toMatchObject({
+    state: "final",
+    movements: [{ blockNumber: Number(blockNumber) }],
+  });
+});
