@@ -66,8 +66,7 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   const due = [...(await listMissing(deps, first, wanted)), ...wanted];
   const obstacleOf = (settlement: SettlementWithDestination) => {
     if (unknown.includes(settlement)) return "unknown_asset";
-    const isPaid = (forgotten.get(settlement.id)?.amount ?? -1n) >= settlement.amount;
-    const obstacle = findObstacle(settlement, { ...reads, isPaid });
+    const obstacle = findObstacle(settlement, { ...reads, isPaid: forgotten.has(settlement.id) });
     return obstacle ?? (waiting.has(settlement.id) ? "unrecorded_payout" : undefined);
   };
   const refused = await screenDestinations(
@@ -158,7 +157,8 @@ async function beginCovered(
 }
 
 /**
- * Returns why a settlement waits. `isPaid`: the chain shows all of it as paid before a restore, so that no refund may draw on it.
+ * Returns why a settlement waits. `isPaid`: the chain shows it as paid before a restore, or a part of it, on which no refund may draw. The
+ * remainder becomes a settlement of its own, which waits for the refunds.
  * `isReread`: every chain has been read since a restore. A lost refund of money that came in another asset may be on any of them.
  */
 function findObstacle(

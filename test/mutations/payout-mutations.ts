@@ -38,6 +38,12 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/payouts/refund.test.ts"],
       },
       {
+        name: "a refund that waits keeps a payout of a part of a settlement from being adopted after a restore",
+        find: "isPaid: forgotten.has(settlement.id)",
+        replace: "isPaid: (forgotten.get(settlement.id)?.amount ?? -1n) >= settlement.amount",
+        tests: ["test/integration/payments/payouts/restored-draws.test.ts"],
+      },
+      {
         name: "a payout is sent to an unsupported destination",
         find: 'if (!refused.has(accounts[index] ?? "")) continue;',
         replace: "continue;",

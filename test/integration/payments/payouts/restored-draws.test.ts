@@ -90,3 +90,47 @@ test("a refund after a restore is drawn on the payouts that the chain does not s
   await expectSettled(restored, { merchantId, asset: chain.asset });
   await expectReconciled(restored, chain);
 });
+
+test("a lost payout of a part of a settlement is adopted although a refund waits for more than the other part", async () => {
+  const chain = await startChain();
+  const first = await makeMerchantFixture(chain);
+  const { merchantId, destination } = first;
+  const [early, buyer] = [await fundBuyer(chain), await fundBuyer(chain)];
+  const settled = await first.pay(early, 500n);
+  expect(await first.settle((await first.settlementOf(settled)).id)).toEqual(["begun"]);
+  await work(first);
+  const paymentId = await first.pay(buyer, 500n);
+  const later = await first.create(500n);
+  const had = [await usdcBalance(chain, early.address), await usdcBalance(chain, buyer.address)];
+  const request = async (on: MerchantFixture, of: string, units: bigint) => {
+    const amount = { unit: `caip19/${chain.asset}`, value: units * UNIT };
+    return unwrap(await refundPayment(on.deps, { actor: testActor, paymentId: of, mode: "live", amount })).refundId;
+  };
+  const restored = await restoreDatabase(first, chain, async (lost) => {
+    expect(await lost.refund(await request(lost, settled, 3n))).toEqual(["begun"]);
+    expect(await lost.settle((await lost.settlementOf(paymentId)).id)).toEqual(["begun"]);
+    await lost.relay();
+  });
+  const refundId = await request(restored, paymentId, 5n);
+  expect(await restored.refund(refundId)).toEqual(["balance_short"]);
+  expect(await restored.settle((await restored.settlementOf(paymentId)).id)).toEqual(["begun"]);
+  for (let round = 0; round < 3; round += 1) await work(restored);
+  expect(await settlementsOf(restored, merchantId)).toMatchObject([
+    { amount: 5n * UNIT, state: "paid" },
+    { amount: 2n * UNIT, state: "paid" },
+    { amount: 3n * UNIT, state: "due" },
+  ]);
+  // The refund that the database has lost takes the other part, once it is requested again.
+  expect(await restored.refund(await request(restored, settled, 3n))).toEqual(["begun"]);
+  for (let round = 0; round < 3; round += 1) await work(restored);
+  expect(await restored.refund(refundId)).toEqual(["balance_short"]);
+  await restored.verify(await restored.attempt(later, await fundBuyer(chain)));
+  for (let round = 0; round < 3; round += 1) await work(restored);
+  expect(await restored.refund(refundId)).toEqual(["begun"]);
+  await payOut(restored, merchantId);
+  const received = [await usdcBalance(chain, early.address), await usdcBalance(chain, buyer.address)];
+  expect(received.map((amount, index) => amount - (had[index] ?? 0n))).toEqual([3n * UNIT, 5n * UNIT]);
+  expect(await usdcBalance(chain, destination)).toBe(7n * UNIT);
+  await expectSettled(restored, { merchantId, asset: chain.asset });
+  await expectReconciled(restored, chain);
+});
