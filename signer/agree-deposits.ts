@@ -11,6 +11,8 @@ import { checkClaim } from "./verify-deposits.ts";
 
 /** Deposits that are read together: those of one page of a treasury's history on Solana. */
 const PART = 1_000;
+/** How many of them may have to be read by a call each. A limited endpoint that refuses one of the calls has shown none of them. */
+const READ_ALONE = 100;
 
 type Deps = Pick<SignerDeps, "store" | "chains" | "deployment" | "log" | "metrics" | "now">;
 
@@ -41,7 +43,8 @@ export async function agreeDeposits(deps: Deps): Promise<void> {
 /** Returns the first deposit of the asset that two endpoints do not show; undefined if they show all. */
 async function agreeAsset(deps: Deps, chain: Chain, asset: string): Promise<LoneDeposit | undefined> {
   for (;;) {
-    const lone = listLone(deps.store, { asset, limit: PART });
+    const listed = listLone(deps.store, { asset, limit: PART });
+    const lone = listed.slice(0, findEnd(listed));
     // While an endpoint is down, each run asks for one deposit in vain, and not for all of them.
     const oldest = await findShown(deps, chain, lone.slice(0, 1));
     const others = oldest.size > 0 ? await findShown(deps, chain, lone.slice(1)) : [];
@@ -55,8 +58,14 @@ async function agreeAsset(deps: Deps, chain: Chain, asset: string): Promise<Lone
       deps.log.warn(named, "a deposit that one endpoint has shown is not shown by two");
       return open;
     }
-    if (lone.length < PART) return undefined;
+    if (lone.length === listed.length && listed.length < PART) return undefined;
   }
+}
+
+/** Returns how many of these deposits are read together. Signed bytes describe those that a page of the treasury's history shows. */
+function findEnd(listed: readonly LoneDeposit[]): number {
+  const alone = listed.flatMap(({ isBySignedBytes }, at) => (isBySignedBytes ? [] : [at]));
+  return alone[READ_ALONE] ?? listed.length;
 }
 
 /** Returns those of the deposits that two endpoints show as they are recorded. */

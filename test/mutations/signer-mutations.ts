@@ -434,6 +434,11 @@ export const signerMutations: readonly MutationGroup[] = [
         replace: "void isSame;\n      shown.add(one);",
       },
       {
+        name: "an endpoint that refuses a call has shown none of a thousand deposits",
+        find: "alone[READ_ALONE] ?? listed.length",
+        replace: "Math.max(alone.length, listed.length)",
+      },
+      {
         name: "each run asks for every lone deposit while no second endpoint shows the oldest one",
         find: "oldest.size > 0 ?",
         replace: "oldest.size >= 0 ?",

@@ -29,11 +29,18 @@ async function setUp() {
     const all = await listAllDeposits(fixture.db, { after: "", limit: 1_000 });
     return all.filter(({ payment_id }) => made.includes(payment_id)).map(toClaim);
   };
+  /** Makes small payments in one transaction each. */
+  const payEach = async (count: number): Promise<DepositClaim[]> => {
+    for (let made = 0; made < count; made += 1) await payInBulk(chain, fixture, { count: 1, amount: 1n });
+    return (await listAllDeposits(fixture.db, { after: "", limit: 1_000 })).map(toClaim);
+  };
   const claim = async (claims: readonly DepositClaim[]) =>
     (await signer.claimDeposits(claims)).map((result) => (result.ok ? "ok" : result.reason));
   return {
     ...signing,
     pay,
+    payEach,
+    second,
     claim,
     lone: () => sumLone(store, asset),
     recorded: () => Number(store.prepare("select count(*) as rows from deposit").get()?.["rows"]),
@@ -96,4 +103,19 @@ test("while the second endpoint is down, deposits are verified up to that amount
   await waitFor(async () => (await claim(claims)).every((result) => result === "ok"), { within: 15_000, every: 500 });
   expect(lone()).toBe(2n * amount);
   expect([await agree(), lone()]).toEqual([0, 0n]);
+});
+
+test("a second endpoint that refuses calls after some has shown the first hundred deposits", async () => {
+  const { payEach, claim, agree, lone, second } = await setUp();
+  const claims = await payEach(104);
+  expect(new Set(await claim(claims))).toEqual(new Set(["ok"]));
+  let left = 102;
+  second.alter((method, _params, result) => {
+    if (method !== "eth_getTransactionReceipt") return result;
+    left -= 1;
+    return left >= 0 ? result : new RpcRefusal({ code: -32_000, message: "" }, 503);
+  });
+  await agree();
+  // The oldest of the next ones was asked for alone.
+  expect(lone()).toBe(3n);
 });
