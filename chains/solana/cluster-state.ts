@@ -75,9 +75,12 @@ function joinChunks(chunks: readonly AccountsAt[]): AccountsAt {
   return { slot, accounts: chunks.flatMap(({ accounts }) => accounts) };
 }
 
+/** An amount of lamports, which can be more than `z.int` accepts. */
+const Lamports = z.number().nonnegative().refine(Number.isInteger);
+
 const Accounts = z.object({
   value: z.array(
-    z.object({ owner: z.string(), lamports: z.number(), data: z.tuple([z.string(), z.literal("base64")]) }).nullable(),
+    z.object({ owner: z.string(), lamports: Lamports, data: z.tuple([z.string(), z.literal("base64")]) }).nullable(),
   ),
 });
 
@@ -189,13 +192,13 @@ export async function readConfirmedHeights(chain: SolanaChain): Promise<number[]
 
 const askConfirmedHeight = async (call: Call): Promise<number> => (await askState(call, "confirmed")).height;
 
+/** A time in seconds, as far as a date can hold it. */
+const Seconds = z.int().nonnegative().max(8.64e12);
+
 /** Returns the cluster's time of a final slot in whole seconds, or undefined if the endpoint does not know it. */
 export async function readSlotTime(chain: SolanaChain, slot: number): Promise<Date | undefined> {
   const answer = chain.rpc.ask("getBlockTime", async (_connection, call) =>
-    z
-      .number()
-      .nullable()
-      .parse(await call("getBlockTime", [slot])),
+    Seconds.nullable().parse(await call("getBlockTime", [slot])),
   );
   const seconds = await answer.catch((error: unknown) => {
     if (error instanceof ChainError && error.code === "rpc_answer") return null;

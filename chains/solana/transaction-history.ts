@@ -2,6 +2,7 @@ import type { Connection, VersionedTransactionResponse } from "@solana/web3.js";
 import { z } from "zod";
 import { ChainError } from "../errors.ts";
 import type { Call } from "../json-rpc.ts";
+import { Height } from "./cluster-state.ts";
 import { isSignature } from "./ed25519-keys.ts";
 import { askFirstSlot } from "./first-block.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
@@ -222,6 +223,8 @@ export async function findTransaction<T>(chain: SolanaChain, wanted: Wanted, rea
 function askReading<T>({ signature, commitment }: Wanted, read: Read<T>) {
   return async (connection: Connection, _call: Call, by: string): Promise<T | undefined> => {
     const shown = await connection.getTransaction(signature, { commitment, maxSupportedTransactionVersion: 0 });
-    return shown ? read(shown, by) : undefined;
+    if (!shown) return undefined;
+    Height.parse(shown.slot);
+    return read(shown, by);
   };
 }

@@ -761,9 +761,21 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a height of one endpoint that no column holds stops passes",
-        find: "z.int().nonnegative()",
-        replace: "z.number()",
+        find: "Height = z.int().nonnegative()",
+        replace: "Height = z.number()",
         tests: ["test/integration/transfers/solana/expiry-heights.test.ts"],
+      },
+      {
+        name: "a time of one endpoint that no date holds stops passes",
+        find: "Seconds = z.int().nonnegative().max(8.64e12)",
+        replace: "Seconds = z.number()",
+        tests: ["test/unit/chains/solana/cluster-state.test.ts"],
+      },
+      {
+        name: "lamports of one endpoint that are no whole number stop verifications",
+        find: "lamports: Lamports",
+        replace: "lamports: z.number()",
+        tests: ["test/unit/chains/solana/cluster-state.test.ts"],
       },
       {
         name: "a final height that stands still at one of two endpoints keeps transactions from expiring",
@@ -918,6 +930,12 @@ export const solanaMutations: readonly MutationGroup[] = [
     file: "chains/solana/transaction-history.ts",
     tests: ["test/integration/transfers/solana/short-history.test.ts"],
     mutations: [
+      {
+        name: "a slot that no column holds keeps a transaction from being recorded, which the first endpoint shows in it",
+        find: "Height.parse(shown.slot);",
+        replace: "",
+        tests: ["test/integration/transfers/solana/history-errors.test.ts"],
+      },
       {
         name: "a token account that a restored database does not know is read from its newest transaction",
         find: "page.find(({ slot }) => slot <= upTo)",

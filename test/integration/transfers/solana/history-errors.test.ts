@@ -36,6 +36,20 @@ test("a transaction that the first endpoint lacks or cannot return is read from 
   await some.watchUntil(async () => (await observations(some)).length === 3);
 });
 
+test.each([
+  ["in a slot that is no whole number", { slot: 1.5 }],
+  ["in a slot that no column holds", { slot: 1e300 }],
+])("a transaction that the first endpoint shows %s is read from the second one", async (_what, change) => {
+  const odd = await startAlteringProxy({ target: solana.url });
+  const some = await startFixture([odd.url, solana.url]);
+  const [sent = ""] = await sendDust(solana, treasuryOf(some), 1);
+  await waitFinalized(solana, sent);
+  odd.alter((method, _params, result) =>
+    method === "getTransaction" && result ? { ...(result as object), ...change } : result,
+  );
+  await some.watchUntil(async () => (await observations(some)).length === 1);
+});
+
 test("a transaction that no endpoint returns is kept and retried, the rest is read, and it soon blocks no payout", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
   const some = await startFixture([poor.url, poor.url]);

@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { askFinalOfEach, readAgreedHeight } from "../../../../chains/solana/cluster-state.ts";
+import {
+  askFinalOfEach,
+  readAgreedHeight,
+  readNewestAccounts,
+  readSlotTime,
+} from "../../../../chains/solana/cluster-state.ts";
 import { answerEach, openCluster } from "./test-endpoints.ts";
 
 /** An endpoint with these confirmed and final block heights. */
@@ -28,4 +33,21 @@ test("final states arrive as their endpoints answer, whatever another one takes"
   });
   await heard;
   expect(slots.toSorted()).toEqual([470, 471]);
+});
+
+const respond = (result: unknown) => ({ answer: answerEach(() => ({ result })) });
+
+test.each([1e300, 1.5])(
+  "the time of a slot is read from the next endpoint when the first one reports %s",
+  async (odd) => {
+    const { chain } = await openCluster(respond(odd), respond(1_700_000_000));
+    expect(await readSlotTime(chain, 7)).toEqual(new Date("2023-11-14T22:13:20Z"));
+  },
+);
+
+test.each([0.5, -1])("accounts are read from the next endpoint when the first one reports %s lamports", async (odd) => {
+  const account = { owner: "o", data: ["", "base64"] };
+  const accounts = (lamports: number) => respond({ context: { slot: 1 }, value: [{ ...account, lamports }] });
+  const { chain } = await openCluster(accounts(odd), accounts(2 ** 60));
+  expect([...(await readNewestAccounts(chain, ["a"])).values()]).toMatchObject([{ lamports: 2n ** 60n }]);
 });
