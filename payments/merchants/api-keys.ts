@@ -9,7 +9,6 @@ import {
   updateApiKey,
 } from "../../db/queries/api-keys.ts";
 import { insertAuditEntries, type JsonObject } from "../../db/queries/audit-entries.ts";
-import { listMissingMerchants } from "../../db/queries/merchants.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
@@ -18,6 +17,7 @@ import { hashKey } from "./callers.ts";
 import { type KeyManager, noSuchKey, toReach } from "./find-api-keys.ts";
 import { refuseToEndFormer } from "./former-secrets.ts";
 import { findExcess, readLimits, type WantedLimits } from "./key-limits.ts";
+import { refuseMissingMerchant } from "./merchants.ts";
 
 /** How long the former secret works after a rotation unless the call says otherwise, milliseconds. */
 const OVERLAP_MS = 24 * 60 * 60_000;
@@ -46,9 +46,9 @@ export async function createApiKey(
   if (excess) return refuse("forbidden", excess);
   return inTransaction(deps.db, async (db) => {
     if (!(await lockManager(db, args))) return revokedMeanwhile();
-    const ids = limits.onlyMerchants ?? [];
-    const [missing] = ids.length === 0 ? [] : await listMissingMerchants(db, { accountId, mode, ids });
-    if (missing !== undefined) return refuse("merchant_not_found", `merchantIds: there is no merchant ${missing}`);
+    const ids = args.onlyMerchants ?? limits.onlyMerchants ?? [];
+    const missing = await refuseMissingMerchant(db, { accountId, mode, ids });
+    if (missing) return missing;
     const key = makeKeyText(mode);
     const at = deps.now();
     const row = await insertApiKey(db, {

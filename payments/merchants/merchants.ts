@@ -8,6 +8,7 @@ import {
   hasNamesake,
   insertMerchant,
   listMerchantRows,
+  listMissingMerchants,
   lockMerchant,
   type MerchantRow,
   markMerchantDeleted,
@@ -66,6 +67,16 @@ export async function isMerchantInOtherMode(
   const { accountId, onlyMerchants } = caller;
   const mode = caller.mode === "test" ? "live" : "test";
   return hasMerchant(db, { merchantId, accountId, mode, onlyMerchants });
+}
+
+/** Refuses with `merchant_not_found` merchants that the account and mode do not have. Names the place of the first one in `ids`. */
+export async function refuseMissingMerchant(
+  db: Db,
+  { ids, ...owner }: Pick<Owner, "accountId" | "mode"> & { ids: readonly string[] },
+): Promise<Refusal | undefined> {
+  const [missing] = ids.length === 0 ? [] : await listMissingMerchants(db, { ...owner, ids });
+  if (missing === undefined) return undefined;
+  return refuse("merchant_not_found", `merchantIds.${ids.indexOf(missing)}: no such merchant`);
 }
 
 const noSuchMerchant = () => refuse("merchant_not_found", "no such merchant");

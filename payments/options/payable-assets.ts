@@ -83,7 +83,7 @@ export function explainUnpayable(
     if (!settled.has(named)) return "amount.unit: the merchant has no settlement destination for this asset";
   } else if (!own.some(({ peg }) => peg === unit)) {
     const pegs = [...new Set(own.map(({ peg }) => peg))].join(", ");
-    return `amount.unit: no price of ${unit} is available in ${pegs}, which the merchant is paid in`;
+    return `amount.unit: this currency has no price in ${pegs}, which the merchant is paid in`;
   }
   return "amount.value: exceeds what any asset can pay";
 }

@@ -1,7 +1,6 @@
 import { inTransaction } from "../../db/in-transaction.ts";
 import { lockAccount } from "../../db/queries/accounts.ts";
 import type { AuditActor } from "../../db/queries/audit-entries.ts";
-import { listMissingMerchants } from "../../db/queries/merchants.ts";
 import {
   countEndpointsSince,
   type EndpointRow,
@@ -13,7 +12,7 @@ import {
 import type { Db } from "../../db/tables.ts";
 import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
-import type { Owner } from "../merchants/merchants.ts";
+import { type Owner, refuseMissingMerchant } from "../merchants/merchants.ts";
 import { makeSecret, type SecretDeps } from "./endpoint-secrets.ts";
 import { type EndpointView, noEndpoint, toEndpointView } from "./endpoint-views.ts";
 import type { PayloadKind } from "./event-payloads.ts";
@@ -183,9 +182,5 @@ async function validateSettings(
     if (others.some((other) => other.url === url && other.id !== ofEndpoint))
       return refuse("invalid_state", "url: another webhook endpoint of the account and mode has it");
   }
-  if (!merchantIds) return undefined;
-  const [missing] = await listMissingMerchants(db, { accountId, mode, ids: merchantIds });
-  return missing === undefined
-    ? undefined
-    : refuse("merchant_not_found", `merchantIds: there is no merchant ${missing}`);
+  return merchantIds ? refuseMissingMerchant(db, { accountId, mode, ids: merchantIds }) : undefined;
 }

@@ -130,7 +130,7 @@ describe("an unpayable payment is refused at creation", () => {
     ["whose price is too old", () => setPrice(108_000_000n, 3_700n)],
   ])("a payment in a currency %s is refused", async (_what, spoil) => {
     await spoil();
-    const reason = "amount.unit: no price of iso4217/EUR is available in iso4217/USD";
+    const reason = "amount.unit: this currency has no price in iso4217/USD, which the merchant is paid in";
     await expectRefused(fixture, euros, reason);
     await expectRefused(testMode, euros, reason);
   });
