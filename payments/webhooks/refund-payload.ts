@@ -3,7 +3,7 @@ import type { EventRow } from "../../db/queries/webhook-events.ts";
 import type { RefundState } from "../../db/states.ts";
 import { toRefundReason, toRefundReceiver, toRefundStatus, toRefundTxId } from "../payouts/refund-views.ts";
 
-/** The state that each event reports. A refund that is only recorded is `marked` from its creation on, and reported like others. */
+/** The state that each event reports. A refund that is only recorded is `marked` from its creation on, as its response says. */
 const states = {
   "refund.created": "due",
   "refund.held": "held",
@@ -18,7 +18,7 @@ const states = {
 export function toRefundData({ type, at, state_version: version }: EventRow, refund: EventRefund): object {
   const isRecordOnly = refund.state === "marked";
   const reported = Object.entries(states).find(([name]) => name === type)?.[1] ?? "due";
-  const state = isRecordOnly && reported === "paid" ? "marked" : reported;
+  const state = isRecordOnly ? "marked" : reported;
   const status = toRefundStatus(state);
   const reason = toRefundReason(state, refund);
   return {
