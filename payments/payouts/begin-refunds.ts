@@ -30,6 +30,9 @@ export type RefundOutcome =
   | "balance_short"
   | "inventory_short"
   | RefusalReason;
+/** A refund that failed, for example because its receiver could not be screened. It is tried again. */
+export type FailedRefund = { error: unknown };
+type Outcomes = Map<string, RefundOutcome | FailedRefund>;
 type Deps = PaymentDeps & PayoutDeps;
 
 /**
@@ -39,20 +42,23 @@ type Deps = PaymentDeps & PayoutDeps;
  * settlements of that asset wait behind it. It never uses another merchant's money: what is not paid with money that came in the
  * refunded asset waits until the treasury's inventory covers it. A refund whose receiver fails screening, or is blocked by the token's
  * issuer, is held until its merchant or an operator withdraws it. A refund waits when the chain shows refunds of its payment that the
- * database does not know. Returns outcomes in the order of `refundIds`.
+ * database does not know. Returns outcomes in the order of `refundIds`. A refund that fails keeps no other one from beginning.
+ * @returns the error instead of the outcome of a refund that failed
  */
-export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
+export async function beginRefunds(
+  deps: Deps,
+  refundIds: readonly string[],
+): Promise<(RefundOutcome | FailedRefund)[]> {
   const [due, unknown] = splitByKnownAsset(deps, await listDueRefunds(deps.db, refundIds));
   const caughtUp = await listCaughtUp(
     deps,
     due.map(({ asset }) => chainOf(asset)),
   );
-  const outcomes = new Map<string, RefundOutcome>();
+  const outcomes: Outcomes = new Map();
   for (const { id, asset } of unknown) {
     deps.log.error({ refund: id, asset }, "refund waits: its asset is not in the networks file");
     outcomes.set(id, "unknown_asset");
   }
-  const failures: unknown[] = [];
   const payable: DueRefund[] = [];
   const ready = due.filter(({ asset }) => caughtUp.has(chainOf(asset)));
   const { waiting, forgotten } = await findForgottenRefunds(deps, ready);
@@ -72,7 +78,7 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
       if (obstacle) outcomes.set(refund.id, obstacle);
       else payable.push(refund);
     } catch (error) {
-      failures.push(error);
+      outcomes.set(refund.id, { error });
     }
   }
   const split = await splitForgottenRefunds(deps, payable, forgotten);
@@ -86,15 +92,14 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
       await recordShort(deps, short, outcomes);
       break;
     }
-    failures.push(...(await beginCovered(deps, covered, { caughtUp, outcomes, forgotten })));
+    await beginCovered(deps, covered, { caughtUp, outcomes, forgotten });
   }
-  if (failures.length > 0) throw failures[0];
   return refundIds.map((id) => outcomes.get(id) ?? "begun");
 }
 
 type Short = { payout: DueRefund; why: "balance_short" | "inventory_short" };
 /** Records that refunds wait for a balance or for inventory. */
-async function recordShort(deps: Deps, short: readonly Short[], outcomes: Map<string, RefundOutcome>): Promise<void> {
+async function recordShort(deps: Deps, short: readonly Short[], outcomes: Outcomes): Promise<void> {
   // A refund that another worker has begun meanwhile has taken what it seems to lack.
   const due = await listDueRefunds(
     deps.db,
@@ -113,12 +118,12 @@ function reportInventoryShort(deps: Deps, { id, asset, amount }: DueRefund): voi
   deps.log.error({ refund: id, asset, amount: String(amount) }, "treasury inventory of an asset is short");
 }
 
-/** Signs refunds and begins them. Adds to `outcomes` why refunds wait, and returns what was thrown. */
+/** Signs refunds and begins them. Adds to `outcomes` why refunds wait, and the errors of those that fail. */
 async function beginCovered(
   deps: Deps,
   refunds: readonly DueRefund[],
-  args: { caughtUp: ReadonlyMap<string, string>; outcomes: Map<string, RefundOutcome>; forgotten: ForgottenPayouts },
-): Promise<unknown[]> {
+  args: { caughtUp: ReadonlyMap<string, string>; outcomes: Outcomes; forgotten: ForgottenPayouts },
+): Promise<void> {
   const { caughtUp, outcomes, forgotten } = args;
   const statements = await listStatementsOf(
     deps.db,
@@ -130,7 +135,6 @@ async function beginCovered(
     refunds.map((refund) => toPayout(refund, approvals.get(refund.id) ?? [])),
   );
   const begun: NewTransfer[] = [];
-  const failures: unknown[] = [];
   // Sequential: several refunds of a merchant draw on one balance, and the oldest has priority.
   for (const [index, refund] of refunds.entries()) {
     try {
@@ -145,14 +149,13 @@ async function beginCovered(
       else begun.push(outcome);
     } catch (error) {
       // This refund falls due again; the refunds that have begun continue.
-      failures.push(error);
+      outcomes.set(refund.id, { error });
     }
   }
   await enqueueRelays(
     deps,
     begun.map(({ id, chain }) => ({ chain, transferId: id })),
   );
-  return failures;
 }
 
 type Drawn = DueRefund & { merchant_id: string };

@@ -74,19 +74,25 @@ export async function dispatchSettlements(deps: Deps, ids: readonly string[]): P
   return outcomes;
 }
 
-/** Begins refunds, and records the state of their queues as `dispatchSettlements` does. Returns outcomes in the order of `ids`. */
+/**
+ * Begins refunds, and records the state of their queues as `dispatchSettlements` does. Returns outcomes in the order of `ids`. Throws the
+ * first error of a refund that failed, after the state of the queues is recorded.
+ */
 export async function dispatchRefunds(deps: Deps, ids: readonly string[]): Promise<RefundOutcome[]> {
   const rows = await listQueuedRows(deps.db, { kind: "refund", ids });
-  const outcomes = await beginRefunds(deps, ids);
-  // A refund whose receiver is rejected or blocked is held: it leaves its queue, and the next one may follow.
-  const left = outcomes.map((outcome) =>
-    outcome === "not_served" || outcome === "receiver_blocked" ? "begun" : outcome,
-  );
+  const begun = await beginRefunds(deps, ids);
+  const failed = begun.find((outcome) => typeof outcome === "object");
+  const left = begun.map((outcome): Outcome => {
+    if (typeof outcome === "object") return "failed";
+    // A refund whose receiver is rejected or blocked is held: it leaves its queue, and the next one may follow.
+    return outcome === "not_served" || outcome === "receiver_blocked" ? "begun" : outcome;
+  });
   await reportOutcomes(deps, { rows, outcomes: new Map(ids.map((id, index) => [id, left[index] ?? "begun"])) });
-  return outcomes;
+  if (failed) throw failed.error;
+  return begun.filter((outcome) => typeof outcome === "string");
 }
 
-type Outcome = "begun" | "watcher_behind" | Obstacle;
+type Outcome = "begun" | "watcher_behind" | "failed" | Obstacle;
 
 /**
  * Records the outcomes of a run with the queues. `rows` were read before the run, so their `version` detects concurrent
@@ -108,9 +114,10 @@ async function reportOutcomes(
       if (!first.is_fresh || short.length > 0) await resumeQueue(deps.db, key);
       continue;
     }
-    // `watcher_behind` blocks nothing: the sweep skips the chain, and its queues stay due.
+    // `watcher_behind` blocks nothing: the sweep skips the chain, and its queues stay due. What failed may succeed within a minute.
     const obstacle = chooseObstacle(found.map(({ outcome }) => outcome).filter(isObstacle));
-    const isTransient = obstacle !== undefined && isTransientObstacle(obstacle);
+    const hasFailed = found.some(({ outcome }) => outcome === "failed");
+    const isTransient = obstacle !== undefined && (hasFailed || isTransientObstacle(obstacle));
     if (obstacle) await blockQueue(deps.db, { ...key, version: first.version, obstacle, isTransient });
   }
 }
@@ -140,7 +147,8 @@ const mustDefer = (kind: PayoutKind, outcome: Outcome): boolean =>
 
 const isRefusal = (outcome: Outcome): outcome is RefusalReason => refusalReasons.some((reason) => reason === outcome);
 const isTransientObstacle = (obstacle: Obstacle): boolean => isRefusal(obstacle) && isTransientRefusal(obstacle);
-const isObstacle = (outcome: Outcome): outcome is Obstacle => outcome !== "begun" && outcome !== "watcher_behind";
+const isObstacle = (outcome: Outcome): outcome is Obstacle =>
+  outcome !== "begun" && outcome !== "watcher_behind" && outcome !== "failed";
 
 /** A blocked queue, for operators. `waiting` counts its payouts up to 10,000. */
 type BlockedPayouts = {

@@ -304,6 +304,18 @@ export const payoutMutations: readonly MutationGroup[] = [
     tests: ["test/integration/payments/payouts/treasury-inventory.test.ts"],
     mutations: [
       {
+        name: "a refund that fails hides why others of its batch wait",
+        find: 'if (typeof outcome === "object") return "failed";',
+        replace: 'if (typeof outcome === "object") throw outcome.error;',
+        tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
+      },
+      {
+        name: "a refund that fails waits as long as one that lacks balance",
+        find: "(hasFailed || isTransientObstacle(obstacle))",
+        replace: "isTransientObstacle(obstacle)",
+        tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
+      },
+      {
         name: "a refund that lacks balance hides another one that lacks inventory",
         find: 'found.find((one) => one === "inventory_short") ??',
         replace: "",

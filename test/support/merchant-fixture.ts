@@ -165,7 +165,11 @@ export async function makeMerchantFixture(
       return paymentId;
     },
     settle: (...ids: string[]) => beginSettlements(deps, ids),
-    refund: (...ids: string[]) => beginRefunds(deps, ids),
+    refund: async (...ids: string[]) =>
+      (await beginRefunds(deps, ids)).map((outcome) => {
+        if (typeof outcome === "object") throw outcome.error;
+        return outcome;
+      }),
     settlementOf,
     status: async (paymentId: string) => unwrap(await findStatus(deps, { paymentId, mode })),
     transfers: () => db.selectFrom("transfer").selectAll().orderBy("created_at").execute(),

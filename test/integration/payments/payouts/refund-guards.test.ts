@@ -7,6 +7,8 @@ import { debitMerchant } from "../../../../db/queries/ledger-groups.ts";
 import { lockNotBegun, reduceSettlement } from "../../../../db/queries/settlements.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
+import { dispatchRefunds } from "../../../../payments/payouts/dispatch-payouts.ts";
+import { findRefundView } from "../../../../payments/payouts/find-refunds.ts";
 import { lockCovering } from "../../../../payments/payouts/lock-covering.ts";
 import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
@@ -47,6 +49,34 @@ test("a refund waits if the settlements that have not begun sum to less than it,
   expect(await balanceOf(fixture)).toBe(10_000_000n);
   expect(await fixture.settlementOf(open)).toMatchObject({ state: "due", amount: 1_000_000n });
   expect(await refundsSent(fixture)).toEqual([]);
+});
+
+test("a refund that cannot be screened does not hide why another one of its batch waits", async () => {
+  const fixture = await makeMerchantFixture(chain);
+  const [unscreened, other] = [await fundBuyer(chain), await fundBuyer(chain)];
+  const paid = [await fixture.pay(unscreened, 100n), await fixture.pay(other, 100n)];
+  for (const id of paid) await fixture.settle((await fixture.settlementOf(id)).id);
+  const ids: string[] = [];
+  for (const id of paid) ids.push(await requestRefund(fixture, id));
+  const reasons = async () =>
+    Promise.all(ids.map(async (refundId) => unwrap(await findRefundView(fixture.deps, { refundId })).reason));
+  const screeningList: typeof fixture.deps.screeningList = (id, accounts) => {
+    if (accounts.includes(unscreened.address.toLowerCase())) throw new Error("no list");
+    return fixture.deps.screeningList(id, accounts);
+  };
+  const run = () => dispatchRefunds({ ...fixture.deps, screeningList }, ids);
+  await expect(run()).rejects.toMatchObject({ code: "screening_down" });
+  expect(await reasons()).toEqual(["balance_short", "balance_short"]);
+  const queue = fixture.db.selectFrom("payout_queue").select("due_at").where("kind", "=", "refund");
+  const { due_at: dueAt } = await queue.executeTakeFirstOrThrow();
+  // What went wrong may be over within a minute, so the queue is not blocked for longer.
+  expect(dueAt?.getTime()).toBeLessThanOrEqual(fixture.deps.now().getTime() + 60_000);
+
+  await fixture.pay(await fundBuyer(chain), 300n);
+  await expect(run()).rejects.toMatchObject({ code: "screening_down" });
+  expect(await refundsSent(fixture)).toMatchObject([{ refund_id: ids[1] }]);
+  expect(await reasons()).toEqual([null, null]);
+  expect(await dispatchRefunds(fixture.deps, ids)).toEqual(["begun", "begun"]);
 });
 
 test("a refund whose settlement begins while it waits for the lock deducts from another settlement", async () => {
