@@ -21,12 +21,12 @@ const CONCURRENT_TRANSACTIONS = 8;
  * on what else the blocks contain. Where a receipt may be too large for the endpoint or the time, reads the logs of its block
  * that name the payers. What an earlier call has read from the same endpoint is not read again, so that calls that fail
  * get further each time. Throws ChainError `rpc_behind` while the endpoint lacks a receipt or shows other logs.
- * @param known receipts that were read already
+ * @param known the logs of transactions that were read already
  */
 export async function readNaturalKeys(
   chain: EvmChain,
   movements: readonly EvmMovement[],
-  known: readonly Receipt[] = [],
+  known: readonly Pick<Receipt, "hash" | "logs">[] = [],
 ): Promise<EvmMovement[]> {
   const logsOf = new Map<string, readonly RpcLog[]>(known.map(({ hash, logs }) => [hash, logs]));
   const keyed = new Map<string, EvmMovement>();
@@ -71,8 +71,15 @@ async function readKeysOf(
   return keyed;
 }
 
-/** Returns the logs of a transaction that can show the natural keys of the movements that it made. */
-async function readLogsOf(chain: EvmChain, hash: Hex, made: readonly EvmMovement[]): Promise<readonly RpcLog[]> {
+/**
+ * Returns the logs of a transaction that can show the movements that these payers have made, and their natural keys. Throws ChainError
+ * `rpc_behind` while the endpoint lacks the receipt.
+ */
+export async function readLogsOf(
+  chain: EvmChain,
+  hash: Hex,
+  made: readonly (Paid & Pick<EvmMovement, "blockId">)[],
+): Promise<readonly RpcLog[]> {
   try {
     const receipt = await readReceipt(chain.rpc, hash);
     if (!receipt) throw new ChainError("rpc_behind", { detail: `receipt of ${hash}` });

@@ -5,12 +5,11 @@ import { COLLECTED_TOPIC } from "../../chains/evm/collector-contract.ts";
 import { encodeBlockNumber } from "../../chains/evm/current-block.ts";
 import { DISBURSED_TOPIC, disburserAbi } from "../../chains/evm/disburser-contract.ts";
 import { encodeAuthorizationState } from "../../chains/evm/eip3009.ts";
-import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import { type Call, type CallOutcome, simulateCalls } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { type LogFilter, readLogs } from "../../chains/evm/read-logs.ts";
-import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
+import { readLogsOf, readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { EvmTransferRow } from "../../db/queries/transfers.ts";
@@ -98,8 +97,8 @@ export async function findTransferMovement(
       read: (part) => readLogs(chain.rpc, part, [logFilterOf(chain, transfer)]),
     });
     for await (const { found } of parts) {
-      for (const hash of new Set(found.flatMap((log) => log.transactionHash ?? []))) {
-        const made = await findProof(chain, hash, transfer);
+      for (const [hash, [log]] of Map.groupBy(found, ({ transactionHash }) => transactionHash)) {
+        const made = hash && log?.blockHash && (await findProof(chain, { hash, block: log.blockHash }, transfer));
         if (made) return made;
       }
     }
@@ -108,10 +107,14 @@ export async function findTransferMovement(
   return undefined;
 }
 
-async function findProof(chain: EvmChain, hash: Hex, transfer: EvmTransferRow): Promise<EvmMovement | undefined> {
-  const receipt = await readReceipt(chain.rpc, hash);
-  if (!receipt) throw new ChainError("rpc_behind", { detail: `receipt of ${hash}` });
-  const movements = await readNaturalKeys(chain, readTransferLogs(receipt.logs, chain), [receipt]);
+async function findProof(
+  chain: EvmChain,
+  { hash, block: blockId }: { hash: Hex; block: Hex },
+  transfer: EvmTransferRow,
+): Promise<EvmMovement | undefined> {
+  const { token, payer } = transfer;
+  const logs = await readLogsOf(chain, hash, [{ blockId, token, payer }]);
+  const movements = await readNaturalKeys(chain, readTransferLogs(logs, chain), [{ hash, logs }]);
   return movements.find((log) => isProof(log, transfer));
 }
 
