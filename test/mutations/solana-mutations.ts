@@ -915,13 +915,19 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a restored database reads the whole history of a token account that it does not know",
-        find: "...startAt(chain, await findNewestSignature(chain, account, upTo)), upTo",
+        find: "...(await startAt(chain, await findNewestSignature(chain, account, upTo))), upTo",
         replace: "newest: undefined, upTo",
       },
       {
         name: "an endpoint that alone shows where the reading of an account begins decides where the lists of others end",
-        find: "newest && network.rpc.length >= REQUIRED_ENDPOINTS ? { newest, shownBy: newest.by } : { newest }",
-        replace: "newest && network.rpc.length < 0 ? { newest, shownBy: newest.by } : { newest }",
+        find: "if (!newest || chain.network.rpc.length < REQUIRED_ENDPOINTS) return { newest };",
+        replace: "if (!newest || chain.network.rpc.length < 9) return { newest };",
+        tests: ["test/integration/transfers/solana/alone-listings.test.ts"],
+      },
+      {
+        name: "an endpoint that alone shows where the reading of an account begins decides in which slot",
+        find: "heads.length > 0 ? Math.min(slot, Math.max(...heads)) : slot",
+        replace: "heads.length > 0 ? slot : slot",
         tests: ["test/integration/transfers/solana/alone-listings.test.ts"],
       },
     ],

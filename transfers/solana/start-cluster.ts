@@ -1,5 +1,5 @@
 import { findHeight } from "../../chains/find-height.ts";
-import { readFinal, readHead, readSlotTime } from "../../chains/solana/cluster-state.ts";
+import { readFinal, readHead, readHeadFromEach, readSlotTime } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { findNewestSignature } from "../../chains/solana/transaction-history.ts";
 import { findLostSince } from "../../db/epoch.ts";
@@ -46,15 +46,21 @@ async function findHistoryStart(deps: TransferDeps, chain: SolanaChain, account:
   if (!since) return startAt(chain, await findNewestSignature(chain, account));
   const upTo = await findSlotAt(deps, chain, since);
   deps.log.warn({ chain: chain.chain, account, slot: upTo, since }, "a restored database has no cursor of the account");
-  return { ...startAt(chain, await findNewestSignature(chain, account, upTo)), upTo };
+  return { ...(await startAt(chain, await findNewestSignature(chain, account, upTo))), upTo };
 }
 
-/** Returns the start after a transaction. One endpoint of several has shown it and may have invented it: the lists of others do not end there. */
-function startAt(
-  { network }: SolanaChain,
+/**
+ * Returns the start after a transaction. One endpoint of several has shown it and may have invented it: the lists of others do not end
+ * there. Nor does it decide its slot if no other endpoint has reached that: the others' lists begin after it.
+ */
+async function startAt(
+  chain: SolanaChain,
   newest: Awaited<ReturnType<typeof findNewestSignature>>,
-): Pick<HistoryStart, "newest" | "shownBy"> {
-  return newest && network.rpc.length >= REQUIRED_ENDPOINTS ? { newest, shownBy: newest.by } : { newest };
+): Promise<Pick<HistoryStart, "newest" | "shownBy">> {
+  if (!newest || chain.network.rpc.length < REQUIRED_ENDPOINTS) return { newest };
+  const { signature, slot, by: shownBy } = newest;
+  const heads = await readHeadFromEach(chain, (by) => by !== shownBy);
+  return { newest: { signature, slot: heads.length > 0 ? Math.min(slot, Math.max(...heads)) : slot }, shownBy };
 }
 
 /** Returns a slot that the cluster had reached at a time, rather a too low one. */

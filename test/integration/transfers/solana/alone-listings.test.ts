@@ -173,3 +173,32 @@ test("a transaction that one endpoint invents when an account is first read ends
   expect(await listObserved(some)).toEqual(sent);
   expect(await cursorOf(some)).toMatchObject({ signature: sent[0], shown_by: null });
 });
+
+test.each([
+  ["answers", false],
+  ["is away at first", true],
+])(
+  "deposits that an endpoint hides after it has invented where the reading begins, in a slot far ahead, are read from the other one, which %s",
+  async (_what, isAwayAtFirst) => {
+    const { keys } = await makeSolanaMerchantFixture(solana);
+    const [liar, honest] = [
+      await startAlteringProxy({ target: solana.url }),
+      await startAlteringProxy({ target: solana.url }),
+    ];
+    const invented: Listed = { signature: encodeBase58(randomBytes(64)), slot: 1e12, err: null, memo: null };
+    liar.alter((method, params, result) => {
+      if (method !== "getSignaturesForAddress") return result;
+      return (params[1] as Bounds).before === undefined ? [invented] : [];
+    });
+    const change = { historyReadsPerSecond: 10_000, maxHeadAgeMs: null };
+    const some = await makeSolanaMerchantFixture(solana, { keys, rpcUrls: [liar.url, honest.url], change });
+    if (isAwayAtFirst) honest.alter(isAway);
+    const sent = await sendDeposits(solana, some, 2);
+    await moveOn(some);
+    await moveOn(some, 31_000);
+    honest.alter(undefined);
+    await moveOn(some, 31_000);
+    await moveOn(some, 31_000);
+    expect((await listObserved(some)).toSorted()).toEqual(sent.toSorted());
+  },
+);
