@@ -59,21 +59,24 @@ export function isTransientChainError(error: unknown): boolean {
   return error instanceof ChainError ? error.transient : error instanceof BaseError;
 }
 
-/** Returns true for the error of reading an answer that has another form than it must have. */
+/** The cause of the ChainError for an answer of another form than it must have. Its own cause says what is wrong. */
+class UnreadableAnswer extends Error {}
+
+/**
+ * Parses an endpoint's answer. Throws ChainError `rpc_answer` when that throws, because the answer has another form than it must have.
+ * @param parse only parses the answer: an error of other code would count as the endpoint's
+ */
+export function parseAnswer<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    if (cause instanceof ChainError) throw cause;
+    const detail = cause instanceof BaseError ? cause.shortMessage : String(cause);
+    throw new ChainError("rpc_answer", { cause: new UnreadableAnswer(detail, { cause }), detail });
+  }
+}
+
+/** Returns true for the error of an answer that has another form than it must have. */
 export function isUnreadable(error: unknown): boolean {
-  return error instanceof SyntaxError || error instanceof TypeError || error instanceof RangeError;
-}
-
-/** Returns true for an error of which another endpoint is free: a transient one, and that of an answer that cannot be read. */
-export function isOfEndpoint(error: unknown): boolean {
-  return isTransientChainError(error) || isUnreadable(error);
-}
-
-/** Throws the error of reading an endpoint's answer: ChainError `rpc_answer` if it cannot be read or viem has thrown it, else unchanged. */
-export function throwAnswerError(cause: unknown): never {
-  if (!(isUnreadable(cause) || cause instanceof BaseError)) throw cause;
-  throw new ChainError("rpc_answer", {
-    cause,
-    detail: cause instanceof BaseError ? cause.shortMessage : String(cause),
-  });
+  return error instanceof ChainError && error.cause instanceof UnreadableAnswer;
 }

@@ -1,4 +1,5 @@
 import { concat, decodeAbiParameters, type Hex, hexToNumber, numberToHex, pad, size, slice } from "viem";
+import { parseAnswer } from "../errors.ts";
 import type { Rpc } from "./evm-rpc.ts";
 import { lowerCaseHex } from "./hex.ts";
 import type { Call } from "./multicall.ts";
@@ -33,7 +34,8 @@ const DELEGATION_BYTES = 23;
 
 /** Returns the kind of each account, in order. */
 export async function readAccountKinds(rpc: Rpc, accounts: readonly Hex[]): Promise<AccountKind[]> {
-  return (await readCodeWords(rpc, CODE_SIZES, accounts)).map((word) => toAccountKind(hexToNumber(word)));
+  const words = await readCodeWords(rpc, CODE_SIZES, accounts);
+  return parseAnswer(() => words.map((word) => toAccountKind(hexToNumber(word))));
 }
 
 /** Returns the hash of the code at each address (EXTCODEHASH), in order. A minimal proxy's code contains its target. */
@@ -47,7 +49,7 @@ async function readCodeWords(rpc: Rpc, program: Hex, accounts: readonly Hex[]): 
     const some = accounts.slice(from, from + MAX_ACCOUNTS);
     const data = concat([program, ...[NO_CODE, ...some].map((account) => pad(account))]);
     const answer = await rpc({ method: "eth_call", params: [{ data }, "latest"] }).catch(throwChainError);
-    words.push(...some.map((_account, index) => slice(answer, index * 32 + 32, index * 32 + 64)));
+    words.push(...parseAnswer(() => some.map((_account, index) => slice(answer, index * 32 + 32, index * 32 + 64))));
   }
   return words;
 }
@@ -74,7 +76,7 @@ export async function putsCodeAt(rpc: Rpc, account: Hex, deployment: Call & { ga
   const { target, data, gas } = deployment;
   const request = { data: concat([deployProgram(target, account), data]), gas: numberToHex(gas) };
   const answer = await rpc({ method: "eth_call", params: [request, "latest"] }).catch(throwChainError);
-  return hexToNumber(answer) > 0;
+  return parseAnswer(() => hexToNumber(answer)) > 0;
 }
 
 /** Returns the kind of an account by the size of the code at its address. */

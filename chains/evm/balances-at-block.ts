@@ -1,6 +1,7 @@
 import { encodeFunctionData, getAddress, type Hex, hexToBigInt, numberToHex } from "viem";
 import { parseAssetId } from "../caip.ts";
 import type { HeldBalances, Holding } from "../chain-driver.ts";
+import { parseAnswer } from "../errors.ts";
 import { tokenAbi } from "./abi.ts";
 import type { Rpc } from "./evm-rpc.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
@@ -34,10 +35,11 @@ export async function readTokenBalance(
   const request = { to: getAddress(parseAssetId(asset)?.token ?? ""), data };
   const answer = await rpc({ method: "eth_call", params: [request, numberToHex(block)] }).catch(throwStateError);
   // The token contract did not exist at that block.
-  return answer === "0x" ? 0n : hexToBigInt(answer);
+  return answer === "0x" ? 0n : parseAnswer(() => hexToBigInt(answer));
 }
 
 async function readNativeBalance(rpc: Rpc, { account, block }: { account: Hex; block: number }): Promise<bigint> {
   const params = [account, numberToHex(block)] as const;
-  return hexToBigInt(await rpc({ method: "eth_getBalance", params: [...params] }).catch(throwStateError));
+  const answer = await rpc({ method: "eth_getBalance", params: [...params] }).catch(throwStateError);
+  return parseAnswer(() => hexToBigInt(answer));
 }

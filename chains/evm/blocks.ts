@@ -1,6 +1,7 @@
 import { type Hex, hexToBigInt, hexToNumber, numberToHex } from "viem";
+import { readHex } from "../../runtime/hex.ts";
 import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
-import { ChainError } from "../errors.ts";
+import { ChainError, parseAnswer } from "../errors.ts";
 import type { Rpc } from "./evm-rpc.ts";
 import { throwChainError } from "./rpc-errors.ts";
 
@@ -12,7 +13,8 @@ export type Block = { number: number; hash: Hex; parentHash: Hex; at: Date; base
 
 /** Returns the height of the newest block that an endpoint has. Throws ChainError. */
 export async function readHead(rpc: Rpc): Promise<number> {
-  return hexToNumber(await rpc({ method: "eth_blockNumber" }).catch(throwChainError));
+  const answer = await rpc({ method: "eth_blockNumber" }).catch(throwChainError);
+  return parseAnswer(() => hexToNumber(answer));
 }
 
 /** Returns a block by height or tag. Throws ChainError `rpc_behind` if the endpoint does not have it. */
@@ -20,14 +22,15 @@ export async function readBlock(rpc: Rpc, which: number | "latest" | "safe" | "f
   const tag = typeof which === "number" ? numberToHex(which) : which;
   const block = await rpc({ method: "eth_getBlockByNumber", params: [tag, false] }).catch(throwChainError);
   if (!block?.hash || !block.number) throw new ChainError("rpc_behind", { detail: `block ${which}` });
-  return {
-    number: hexToNumber(block.number),
-    hash: block.hash,
-    parentHash: block.parentHash,
+  const { hash, number } = block;
+  return parseAnswer(() => ({
+    number: hexToNumber(number),
+    hash: readHex(hash),
+    parentHash: readHex(block.parentHash),
     at: new Date(hexToNumber(block.timestamp) * 1000),
     baseFee: hexToBigInt(block.baseFeePerGas ?? "0x0"),
     hashes: block.transactions.filter((one) => typeof one === "string"),
-  };
+  }));
 }
 
 /** Returns the highest block that an endpoint reports as final by the network's policy. */

@@ -1,6 +1,8 @@
 import { type Hex, hexToBigInt, hexToNumber, type RpcLog } from "viem";
-import { ChainError } from "../errors.ts";
+import { readHex } from "../../runtime/hex.ts";
+import { ChainError, parseAnswer } from "../errors.ts";
 import { type Endpoints, isUnavailable, type Rpc } from "./evm-rpc.ts";
+import { requireLogs } from "./require-logs.ts";
 import { readPaidRollupFee } from "./rollup-fees.ts";
 import { describeRpcError, throwChainError } from "./rpc-errors.ts";
 
@@ -110,31 +112,37 @@ export type Receipt = {
 export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefined> {
   const receipt = await rpc({ method: "eth_getTransactionReceipt", params: [hash] });
   if (!receipt?.blockHash || !receipt.blockNumber) return undefined;
-  const gasUsed = hexToBigInt(receipt.gasUsed);
-  const gasPrice = hexToBigInt(receipt.effectiveGasPrice);
-  return {
-    hash,
-    blockHash: receipt.blockHash,
-    blockNumber: hexToNumber(receipt.blockNumber),
-    reverted: receipt.status === "0x0",
-    gasUsed,
-    gasPrice,
-    fee: gasUsed * gasPrice + readPaidRollupFee(receipt, gasUsed),
-    logs: receipt.logs,
-  };
+  const { blockHash, blockNumber } = receipt;
+  return parseAnswer(() => {
+    const gasUsed = hexToBigInt(receipt.gasUsed);
+    const gasPrice = hexToBigInt(receipt.effectiveGasPrice);
+    return {
+      hash,
+      blockHash: readHex(blockHash),
+      blockNumber: hexToNumber(blockNumber),
+      reverted: receipt.status === "0x0",
+      gasUsed,
+      gasPrice,
+      fee: gasUsed * gasPrice + readPaidRollupFee(receipt, gasUsed),
+      logs: requireLogs(receipt.logs),
+    };
+  });
 }
 
 /** Returns an account's next nonce, counting mined transactions only. */
 export async function readNextNonce(rpc: Rpc, address: Hex): Promise<number> {
-  return hexToNumber(await rpc({ method: "eth_getTransactionCount", params: [address, "latest"] }));
+  const answer = await rpc({ method: "eth_getTransactionCount", params: [address, "latest"] });
+  return parseAnswer(() => hexToNumber(answer));
 }
 
 /** Returns the price that the node proposes for a transaction without EIP-1559 fees, wei per gas. */
 export async function readGasPrice(rpc: Rpc): Promise<bigint> {
-  return hexToBigInt(await rpc({ method: "eth_gasPrice" }).catch(throwChainError));
+  const answer = await rpc({ method: "eth_gasPrice" }).catch(throwChainError);
+  return parseAnswer(() => hexToBigInt(answer));
 }
 
 /** Returns an account's native balance in wei. */
 export async function readGasBalance(rpc: Rpc, address: Hex): Promise<bigint> {
-  return hexToBigInt(await rpc({ method: "eth_getBalance", params: [address, "latest"] }));
+  const answer = await rpc({ method: "eth_getBalance", params: [address, "latest"] });
+  return parseAnswer(() => hexToBigInt(answer));
 }

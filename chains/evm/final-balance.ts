@@ -1,7 +1,7 @@
 import { encodeFunctionData, type Hex, hexToBigInt, numberToHex } from "viem";
 import type { FinalBalance } from "../chain-driver.ts";
 import { maxBehind } from "../endpoint-heights.ts";
-import { ChainError, isTransientChainError } from "../errors.ts";
+import { ChainError, isTransientChainError, parseAnswer } from "../errors.ts";
 import { tokenAbi } from "./abi.ts";
 import { readTokenBalance } from "./balances-at-block.ts";
 import { readFinalHeight } from "./blocks.ts";
@@ -67,5 +67,5 @@ async function isNonceUsed(
       : { to: chain.disburser, data: encodeFunctionData({ abi: disburserAbi, functionName: "used", args: [nonce] }) };
   const answer = await rpc({ method: "eth_call", params: [call, numberToHex(block)] }).catch(throwStateError);
   // The contract did not exist at that block.
-  return answer !== "0x" && hexToBigInt(answer) !== 0n;
+  return answer !== "0x" && parseAnswer(() => hexToBigInt(answer)) !== 0n;
 }

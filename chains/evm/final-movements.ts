@@ -1,6 +1,6 @@
 import { type Hex, hexToNumber, isHash } from "viem";
 import { readAgreementThreshold } from "../endpoint-agreement.ts";
-import { ChainError, isOfEndpoint } from "../errors.ts";
+import { ChainError, isTransientChainError, parseAnswer } from "../errors.ts";
 import type { FinalReading, FinalTransaction } from "../final-transaction.ts";
 import type { EvmMovement } from "../token-movement.ts";
 import { readAccountMovements } from "./account-logs.ts";
@@ -62,7 +62,7 @@ async function findShown(chain: EvmChain, hashes: readonly string[]): Promise<Re
   };
   const { by, value: first } = await chain.readFromOneEndpoint((rpc) =>
     readAll(chain, rpc, hashes).catch((error: Error) => {
-      if (isUnavailable(error) || !isOfEndpoint(error)) throw error;
+      if (isUnavailable(error) || !isTransientChainError(error)) throw error;
       return error;
     }),
   );
@@ -82,7 +82,7 @@ async function readIfAnswered(
   hashes: readonly string[],
 ): Promise<ReadonlyMap<string, FinalTransaction>> {
   return readAll(chain, rpc, hashes).catch((error: unknown) => {
-    if (isOfEndpoint(error)) return new Map<string, FinalTransaction>();
+    if (isTransientChainError(error)) return new Map<string, FinalTransaction>();
     throw error;
   });
 }
@@ -162,7 +162,7 @@ async function readFromBlock(chain: EvmChain, hash: Hex): ReturnType<typeof read
   const moved = await readAccountMovements(chain.rpc, { blockHash: block }, accounts);
   const made = moved.filter(({ txHash }) => txHash === hash);
   const logs = made.length > 0 ? await readLogsOfPayers(chain, { hash, block, made }) : [];
-  return { blockNumber: hexToNumber(blockNumber), movements: readTransferLogs(logs, chain) };
+  return { blockNumber: parseAnswer(() => hexToNumber(blockNumber)), movements: readTransferLogs(logs, chain) };
 }
 
 function isPush(chain: EvmChain, { token, receiver }: EvmMovement): boolean {

@@ -1,6 +1,14 @@
-import { decodeErrorResult, encodeFunctionData, type Hex, numberToHex, parseAbi, toFunctionSelector } from "viem";
+import {
+  decodeErrorResult,
+  encodeFunctionData,
+  type Hex,
+  isHex,
+  numberToHex,
+  parseAbi,
+  toFunctionSelector,
+} from "viem";
 import { cleanText } from "../../runtime/clean-text.ts";
-import { ChainError } from "../errors.ts";
+import { ChainError, isUnreadable, parseAnswer } from "../errors.ts";
 import { multicallReadAbi } from "./abi.ts";
 import { packAddress, packBytes, packNumber, readBytes, readNumber } from "./abi-words.ts";
 import type { Rpc } from "./evm-rpc.ts";
@@ -60,11 +68,12 @@ export async function simulateCalls(
   const answer = await rpc({ method: "eth_call", params: [request, "latest"] }).catch(throwChainError);
   // A call to an address without code returns "0x".
   if (answer === "0x") throw new ChainError("wrong_contract", { detail: "the multicall address has no code" });
-  return decodeMulticall(answer);
+  return parseAnswer(() => decodeMulticall(answer));
 }
 
 /** Returns the outcomes of the calls of `encodeMulticall`, in order. Throws for an answer that is not their results. */
 export function decodeMulticall(answer: Hex): CallOutcome[] {
+  if (!isHex(answer)) throw new RangeError("the answer is not hex");
   const list = readNumber(answer, 0);
   const first = list + 32;
   const outcomes: CallOutcome[] = [];
@@ -156,7 +165,7 @@ export async function simulateSeparately(
   };
   const simulateOrFail = (member: BatchMember) =>
     simulate(member).catch(async (error: unknown): Promise<CallOutcome> => {
-      if (!(error instanceof ChainError && error.code === "rpc_answer")) throw error;
+      if (!(error instanceof ChainError && error.code === "rpc_answer") || isUnreadable(error)) throw error;
       await requireResponsive(rpc, at.multicall);
       return { ok: false, reason: error.message };
     });

@@ -1,8 +1,9 @@
 import { type Hex, numberToHex, type RpcLog } from "viem";
-import { ChainError } from "../errors.ts";
+import { ChainError, parseAnswer } from "../errors.ts";
 import type { Rpc } from "./evm-rpc.ts";
 import { classifyLogError } from "./log-errors.ts";
 import type { BlockRange } from "./log-ranges.ts";
+import { requireLogs } from "./require-logs.ts";
 import { describeRpcError } from "./rpc-errors.ts";
 
 /** Selects logs by contract and by topic at each position; a list accepts any of its members, null accepts all. */
@@ -36,7 +37,8 @@ async function askLogs(rpc: Rpc, blocks: LogBlocks, { address, topics }: LogFilt
   const where =
     "blockHash" in blocks ? blocks : { fromBlock: numberToHex(blocks.from), toBlock: numberToHex(blocks.to) };
   const params = { ...where, address: [...address], topics: topics.map((any) => any && [...any]) };
-  return rpc({ method: "eth_getLogs", params: [params] });
+  const answer = await rpc({ method: "eth_getLogs", params: [params] });
+  return parseAnswer(() => requireLogs(answer));
 }
 
 function isSingle(blocks: LogBlocks): boolean {
@@ -56,7 +58,7 @@ async function readReceiptLogs(
     throw new ChainError("logs_refused", { cause: error, detail });
   });
   if (!receipts) throw new ChainError("rpc_behind", { detail: `receipts of block ${block}` });
-  const logs = receipts.flatMap((receipt): RpcLog[] => receipt.logs);
+  const logs = parseAnswer(() => receipts.flatMap((receipt) => requireLogs(receipt.logs)));
   return logs.filter((log) => filters.some((filter) => isSelected(log, filter)));
 }
 

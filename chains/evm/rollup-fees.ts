@@ -7,7 +7,7 @@ import {
   parseAbi,
   serializeTransaction,
 } from "viem";
-import { ChainError } from "../errors.ts";
+import { ChainError, parseAnswer } from "../errors.ts";
 import { simulateCalls } from "./multicall.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
 import { throwChainError } from "./rpc-errors.ts";
@@ -74,7 +74,9 @@ async function readArbitrumFee(chain: EvmChain, { to, data }: Content): Promise<
   const answer = await chain.rpc({ method: "eth_call", params: [request, "latest"] }).catch(throwChainError);
   if (answer === "0x")
     throw new ChainError("wrong_contract", { detail: `${chain.chain} has no NodeInterface, which feeModel promises` });
-  const [gas, baseFee] = decodeFunctionResult({ abi, functionName: "gasEstimateL1Component", data: answer });
+  const [gas, baseFee] = parseAnswer(() =>
+    decodeFunctionResult({ abi, functionName: "gasEstimateL1Component", data: answer }),
+  );
   return { wei: gas * baseFee, gas };
 }
 

@@ -82,7 +82,9 @@ export function isEndpointError(error: unknown): boolean {
   return false;
 }
 
-/** Throws the error of an RPC request as ChainError: unchanged if it is one, otherwise as `rpc_answer`. */
+/** Throws the error of an RPC request that viem has thrown as ChainError `rpc_answer`. Throws any other one unchanged. */
 export function throwChainError(cause: unknown): never {
-  throw cause instanceof ChainError ? cause : new ChainError("rpc_answer", { cause, detail: describeRpcError(cause) });
+  throw !(cause instanceof BaseError)
+    ? cause
+    : new ChainError("rpc_answer", { cause, detail: describeRpcError(cause) });
 }

@@ -1,5 +1,5 @@
-import { type Hex, numberToHex } from "viem";
-import { ChainError } from "../errors.ts";
+import { BaseError, type Hex, numberToHex } from "viem";
+import { parseAnswer } from "../errors.ts";
 import type { Rpc } from "./evm-rpc.ts";
 import type { FeeMembers } from "./fee-members.ts";
 import { type CallOutcome, decodeMulticall, readRevert, requireResponsive } from "./multicall.ts";
@@ -41,9 +41,9 @@ export async function simulateTransaction(
   try {
     const answer = await rpc({ method: "eth_call", params: [request, "latest"] });
     const none: CallOutcome = { ok: false, reason: "the simulation returned no result" };
-    return to === multicall ? (decodeMulticall(answer).at(-1) ?? none) : { ok: true, data: answer };
+    return to === multicall ? (parseAnswer(() => decodeMulticall(answer)).at(-1) ?? none) : { ok: true, data: answer };
   } catch (error) {
-    if (error instanceof ChainError) throw error;
+    if (!(error instanceof BaseError)) throw error;
     const reverted = findRevertData(error);
     if (reverted !== undefined)
       return { ok: false, reason: reverted === "0x" ? describeRpcError(error) : readRevert(reverted) };

@@ -1,5 +1,5 @@
 import { concat, encodeFunctionData, type Hex, hexToBigInt, parseAbi, slice, zeroHash } from "viem";
-import { ChainError } from "../errors.ts";
+import { ChainError, parseAnswer } from "../errors.ts";
 import { keccak256 } from "../keccak256.ts";
 import { readCodeHashes } from "./account-code.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
@@ -82,7 +82,7 @@ async function readCode({ rpc }: EvmChain, token: Hex): Promise<Hex> {
       rpc({ method: "eth_getStorageAt", params: [token, slot, "latest"] }).catch(throwChainError),
     ),
   );
-  const targets = words.map((word) => slice(word ?? zeroHash, 12));
+  const targets = parseAnswer(() => words.map((word) => slice(word ?? zeroHash, 12)));
   const all = concat([...targets, ...(await readCodeHashes(rpc, [token, ...targets]))]);
   return keccak256(Buffer.from(all.slice(2), "hex"));
 }

@@ -1,5 +1,5 @@
 import { type Hex, hexToBigInt, hexToNumber, type RpcLog, type RpcTransaction } from "viem";
-import { ChainError } from "../errors.ts";
+import { ChainError, parseAnswer } from "../errors.ts";
 import type { EvmMovement } from "../token-movement.ts";
 import { TRANSFER_TOPIC } from "./abi.ts";
 import { COLLECTED_TOPIC } from "./collector-contract.ts";
@@ -110,7 +110,7 @@ export async function matchPushes(rpc: Rpc, candidates: readonly EvmMovement[]):
     for (const movement of movements) {
       if (transaction?.blockHash !== movement.blockId)
         throw new ChainError("rpc_behind", { detail: `transaction ${hash}` });
-      movement.authorizationNonce = findTag(transaction, movement) ?? null;
+      movement.authorizationNonce = parseAnswer(() => findTag(transaction, movement)) ?? null;
     }
   }
 }

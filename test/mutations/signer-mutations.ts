@@ -100,12 +100,12 @@ export const signerMutations: readonly MutationGroup[] = [
       },
       {
         name: "an answer of the first endpoint that cannot be read keeps the signer from reading deposits",
-        find: "if (isUnavailable(error) || !isOfEndpoint(error)) throw error;",
+        find: "if (isUnavailable(error) || !isTransientChainError(error)) throw error;",
         replace: "if (isUnavailable(error) || !(error instanceof ChainError)) throw error;",
       },
       {
         name: "an answer of the second endpoint that cannot be read keeps the signer from reading deposits",
-        find: "if (isOfEndpoint(error)) return new Map",
+        find: "if (isTransientChainError(error)) return new Map",
         replace: "if (error instanceof ChainError) return new Map",
       },
       {
@@ -136,7 +136,7 @@ export const signerMutations: readonly MutationGroup[] = [
       },
       {
         name: "a first endpoint without a final block stops payouts",
-        find: "if (isUnavailable(error) || !isOfEndpoint(error)) throw error;",
+        find: "if (isUnavailable(error) || !isTransientChainError(error)) throw error;",
         replace: "throw error;",
         tests: oldHeights,
       },

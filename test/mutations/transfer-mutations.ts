@@ -384,13 +384,40 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/evm/backfill-assets.ts",
+    tests: ["test/integration/transfers/asset-backfills.test.ts"],
+    mutations: [
+      {
+        name: "an endpoint that garbles logs or receipts stops the backfill of an asset",
+        find: "step(rpc).catch(passOnUnreadable)",
+        replace: "step(rpc)",
+      },
+    ],
+  },
+  {
+    file: "chains/errors.ts",
+    tests: ["test/unit/transfers/evm/incomplete-endpoints.test.ts"],
+    mutations: [
+      {
+        name: "an error of the chain that is thrown while an answer is parsed loses its code",
+        find: "if (cause instanceof ChainError) throw cause;",
+        replace: "",
+      },
+      {
+        name: "a malformed answer counts as a bug",
+        find: 'throw new ChainError("rpc_answer", { cause: new',
+        replace: 'throw cause ?? new ChainError("rpc_answer", { cause: new',
+      },
+    ],
+  },
+  {
     file: "transfers/evm/two-endpoint-agreement.ts",
     tests: ["test/integration/payments/payouts/restored-payouts.test.ts"],
     mutations: [
       {
         name: "an endpoint's malformed answer keeps all movements from being booked",
-        find: "if (!isTransientChainError(err)) {",
-        replace: "if (!isTransientChainError(err)) {\n        throw err;",
+        find: 'return "silent";\n    });',
+        replace: "throw err;\n    });",
         tests: ["test/integration/payments/lifecycle/beside-strangers.test.ts"],
       },
       {
@@ -429,16 +456,10 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/evm/missed-logs.test.ts"],
     mutations: [
       {
-        name: "malformed logs of one of three endpoints stop a chain",
-        find: "readAccountMovements(rpc, part, accounts).catch(throwAnswerError)",
-        replace: "readAccountMovements(rpc, part, accounts)",
-        tests: ["test/integration/transfers/evm/malformed-witness.test.ts"],
-      },
-      {
-        name: "malformed blocks of one of three endpoints stop a chain",
-        find: "compareWithEndpoint(deps, chain, witness, run.to).catch(throwAnswerError)",
-        replace: "compareWithEndpoint(deps, chain, witness, run.to)",
-        tests: ["test/integration/transfers/evm/malformed-witness.test.ts"],
+        name: "a receipt that one of three endpoints refuses stops a chain",
+        find: "if (!isTransientChainError(error)) throw error;",
+        replace: "if (!(error instanceof ChainError)) throw error;",
+        tests: ["test/integration/transfers/evm/malformed-answers.test.ts"],
       },
       {
         name: "payments wait until strangers' movements are booked",
@@ -867,7 +888,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a first endpoint without a final block stops the chain",
-        find: "if (isUnavailable(error) || !isOfEndpoint(error)) throw error;",
+        find: "if (isUnavailable(error) || !isTransientChainError(error)) throw error;",
         replace: "throw error;",
       },
       {
@@ -986,6 +1007,24 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/options/quote-rows.test.ts"],
       },
       {
+        name: "one endpoint that garbles logs keeps a movement that another one shows from being found",
+        find: "if (!isTransientChainError(error)) throw error;",
+        replace: "throw error;",
+        tests: ["test/integration/transfers/evm/malformed-answers.test.ts"],
+      },
+      {
+        name: "a large transfer ends by the search of one endpoint while another one garbles logs",
+        find: "answered < ASKED_ENDPOINTS",
+        replace: "views.length < ASKED_ENDPOINTS",
+        tests: ["test/integration/transfers/evm/malformed-answers.test.ts"],
+      },
+      {
+        name: "one endpoint that garbles logs keeps transfers from ending",
+        find: "answered === 0 || !isUnreadable(error)",
+        replace: "true",
+        tests: ["test/integration/transfers/evm/malformed-answers.test.ts"],
+      },
+      {
         name: "a transfer ends before all blocks have been searched for its movement",
         find: "if (left.to >= left.from) return;",
         replace: "",
@@ -1095,7 +1134,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "an endpoint whose answer cannot be read is waited for without end",
-        find: "if (isUnreadable(error)) return true;",
+        find: ' || error.code === "rpc_answer"',
         replace: "",
       },
     ],

@@ -1,5 +1,5 @@
 import { encodeFunctionData, type Hex, hexToBigInt, pad, size } from "viem";
-import { ChainError } from "../../chains/errors.ts";
+import { ChainError, parseAnswer } from "../../chains/errors.ts";
 import { AUTHORIZATION_USED_TOPIC, permit2Abi, TRANSFER_TOPIC } from "../../chains/evm/abi.ts";
 import { COLLECTED_TOPIC } from "../../chains/evm/collector-contract.ts";
 import { encodeBlockNumber } from "../../chains/evm/current-block.ts";
@@ -34,7 +34,7 @@ export async function readUsedAuthorizations(
   const marked = transfers.filter(({ kind }) => kind !== "push");
   const calls = [encodeBlockNumber(chain), ...marked.map((transfer) => encodeUseCheck(chain, transfer))];
   const [at, ...answers] = await simulateCalls(chain.rpc, { multicall: chain.multicall }, calls);
-  if (!at?.ok || hexToBigInt(at.data) < BigInt(height))
+  if (!at?.ok || parseAnswer(() => hexToBigInt(at.data)) < BigInt(height))
     throw new ChainError("rpc_behind", { detail: `block ${height}` });
   const marks = marked.map((transfer, index) => ({ id: transfer.id, mark: decodeUseCheck(transfer, answers[index]) }));
   const pushes = transfers.filter(({ kind }) => kind === "push");

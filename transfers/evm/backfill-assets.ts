@@ -1,4 +1,6 @@
+import { ChainError, isUnreadable } from "../../chains/errors.ts";
 import { readAccountMovements } from "../../chains/evm/account-logs.ts";
+import type { Rpc } from "../../chains/evm/evm-rpc.ts";
 import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import {
@@ -41,14 +43,21 @@ async function readUnread(
   // Blocks that are not final yet are read a second time before they are confirmed, with this asset included.
   const range = { from: number + 1, to: Math.min(until, cursor.finalNumber) };
   let [reached, parts] = [number, 0];
-  const read = async (one: BlockRange) =>
-    (await chain.readFromOneEndpoint((rpc) => readAccountMovements(rpc, one, accounts))).value;
+  const readFromOne = async <T>(step: (rpc: Rpc) => Promise<T>): Promise<T> =>
+    (await chain.readFromOneEndpoint((rpc) => step(rpc).catch(passOnUnreadable))).value;
+  const read = (one: BlockRange) => readFromOne((rpc) => readAccountMovements(rpc, one, accounts));
   for await (const { part, found } of readRangeInParts(chain.rpc, range, { longest: chain.network.logRange, read })) {
     const reason = "the asset was not in the networks file";
-    await recordMissingMovements(deps, chain, { logs: found, unsolicited, reason });
+    await readFromOne((rpc) => recordMissingMovements(deps, { ...chain, rpc }, { logs: found, unsolicited, reason }));
     await advanceBackfill(deps.db, { chain: chain.chain, asset, number: part.to });
     [reached, parts] = [part.to, parts + 1];
     if (parts === MAX_PARTS) break;
   }
   return reached >= until;
+}
+
+/** Throws `logs_refused` for an answer that cannot be read, after which the next endpoint is asked. Throws any other error unchanged. */
+function passOnUnreadable(cause: unknown): never {
+  if (!isUnreadable(cause)) throw cause;
+  throw new ChainError("logs_refused", { cause, detail: "an answer cannot be read" });
 }

@@ -1,4 +1,4 @@
-import { ChainError, isUnreadable, throwAnswerError } from "../../chains/errors.ts";
+import { ChainError, isTransientChainError, isUnreadable } from "../../chains/errors.ts";
 import { readAccountMovements } from "../../chains/evm/account-logs.ts";
 import { isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
@@ -98,7 +98,7 @@ function rereadRange(
   const read = async (part: BlockRange) => {
     const proofs = await listProofsBetween(deps.db, { chain: chain.chain, ...part });
     const accounts = watchAccounts(chain, new Set(proofs.map(({ receiver }) => receiver)));
-    const found = await readAccountMovements(rpc, part, accounts).catch(throwAnswerError);
+    const found = await readAccountMovements(rpc, part, accounts);
     requireProofs(chain, proofs, found);
     return found;
   };
@@ -131,15 +131,15 @@ async function confirmWithOtherEndpoints(
     for (const witness of listWitnesses(chain, { ...run, by })) {
       if (cursor.finalNumber >= run.to || budget.parts === 0) break;
       try {
-        const to = await compareWithEndpoint(deps, chain, witness, run.to).catch(throwAnswerError);
+        const to = await compareWithEndpoint(deps, chain, witness, run.to);
         hasAnswered = true;
         reached.set(witness.reporter.name, to);
         await confirmFrom(deps, chain, { cursor, to, handlers, budget, rpc: witness.endpoint.rpc });
         witnessed = Math.max(witnessed, to);
       } catch (error) {
-        if (!(error instanceof ChainError) || !error.transient) throw error;
-        if (error.code === "rpc_behind") hasAnswered = true;
-        if (isUnreadable(error.cause)) {
+        if (!isTransientChainError(error)) throw error;
+        if (error instanceof ChainError && error.code === "rpc_behind") hasAnswered = true;
+        if (isUnreadable(error)) {
           const facts = { chain: chain.chain, endpoint: witness.endpoint.name };
           deps.log.error({ ...facts, err: error }, "an endpoint's second reading cannot be read");
         }

@@ -1,4 +1,4 @@
-import { ChainError } from "../../chains/errors.ts";
+import { ChainError, isTransientChainError, isUnreadable } from "../../chains/errors.ts";
 import type { Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { BlockRange } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
@@ -68,18 +68,28 @@ export async function endExpiredAuthorizations(
   // An empty page after others says nothing about their searches.
   if (expired.length === 0 && after === undefined) searches.clear();
   if (expired.length === 0) return;
-  const mayRead = limitReads(deps, args.signal);
-  const views = await readViews(chain, (view) => readUsedAuthorizations(view, expired, finalNumber));
+  const views = (await readViews(chain, (view) => readUsedAuthorizations(view, expired, finalNumber))).map((view) => ({
+    ...view,
+    mayRead: limitReads(deps, args.signal),
+  }));
   const unknown = new Set(views.flatMap(({ value }) => [...value.unknown]));
   const errors: unknown[] = [];
   for (const transfer of expired.filter(({ id }) => !unknown.has(id))) {
     const end = async () => {
       const at = { number: finalNumber, at: final.at };
-      // One endpoint can show a movement that the other one omits.
-      for (const { chain: view, value } of views) {
+      const failures: unknown[] = [];
+      // One endpoint can show a movement that the other one omits, or for which its search fails.
+      for (const { chain: view, value, mayRead } of views) {
         if (!value.used.has(transfer.id)) continue;
         const left = openSearch(searches, transfer.id, view.rpc, listSearchedBlocks(chain, transfer, at));
-        const made = await findTransferMovement(view, transfer, { left, mayRead });
+        let made: TokenMovement | undefined;
+        try {
+          made = await findTransferMovement(view, transfer, { left, mayRead });
+        } catch (error) {
+          if (!isTransientChainError(error)) throw error;
+          failures.push(error);
+          continue;
+        }
         if (made) {
           searches.delete(transfer.id);
           // The money is in the ledger already, and an operator decides about it.
@@ -89,7 +99,11 @@ export async function endExpiredAuthorizations(
         }
         if (left.to >= left.from) return;
       }
-      if (isLargeAmount(chain, chain.tokens.get(transfer.asset), transfer.amount) && views.length < ASKED_ENDPOINTS)
+      const answered = views.length - failures.length;
+      // Only an answer that cannot be read counts as none, because a later one may be the same.
+      const failure = failures.find((error) => answered === 0 || !isUnreadable(error));
+      if (failure) throw failure;
+      if (isLargeAmount(chain, chain.tokens.get(transfer.asset), transfer.amount) && answered < ASKED_ENDPOINTS)
         throw new ChainError("rpc_unreachable", { detail: `a second endpoint, for transfer ${transfer.id}` });
       await endOne(deps, transfer, { reason: UNUSED, book: args.handlers.ended });
       searches.delete(transfer.id);

@@ -1,4 +1,4 @@
-import { isOfEndpoint } from "../../chains/errors.ts";
+import { isTransientChainError } from "../../chains/errors.ts";
 import { readFinalHeight } from "../../chains/evm/blocks.ts";
 import { type EndpointRpc, isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
@@ -128,7 +128,7 @@ function compareFirst(
 /** Returns the error of an endpoint that answers without a final height. Throws that of one that is unavailable. */
 async function readUnlessUnavailable(chain: EvmChain, rpc: Rpc): Promise<number | Error> {
   return readFinalHeight(chain, rpc).catch((error: Error) => {
-    if (isUnavailable(error) || !isOfEndpoint(error)) throw error;
+    if (isUnavailable(error) || !isTransientChainError(error)) throw error;
     return error;
   });
 }
@@ -136,7 +136,7 @@ async function readUnlessUnavailable(chain: EvmChain, rpc: Rpc): Promise<number 
 /** Returns the error of an endpoint. */
 async function readIfAnswered(chain: EvmChain, rpc: Rpc): Promise<number | Error> {
   return readFinalHeight(chain, rpc).catch((error: Error) => {
-    if (!isOfEndpoint(error)) throw error;
+    if (!isTransientChainError(error)) throw error;
     return error;
   });
 }

@@ -1,5 +1,5 @@
 import { BaseError } from "viem";
-import { ChainError, isUnreadable } from "../../chains/errors.ts";
+import { ChainError } from "../../chains/errors.ts";
 import { isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
@@ -44,7 +44,6 @@ export async function readUnlessIncomplete(
 
 /** Returns true for the error of an endpoint that answers and does not show what its blocks contain in a form that can be read. */
 function isShortfall(error: unknown): error is Error {
-  if (isUnreadable(error)) return true;
   if (error instanceof ChainError) return error.code === "rpc_behind" || error.code === "rpc_answer";
   return error instanceof BaseError && !isUnavailable(error);
 }

@@ -1,5 +1,5 @@
 import type { Hex } from "viem";
-import { ChainError, isTransientChainError } from "../../chains/errors.ts";
+import { ChainError, isTransientChainError, isUnreadable } from "../../chains/errors.ts";
 import { readBlock, readFinalHeight } from "../../chains/evm/blocks.ts";
 import { type Receipt, readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EndpointRpc, Rpc } from "../../chains/evm/evm-rpc.ts";
@@ -131,11 +131,11 @@ function openQuestions(
   };
   return (endpoint, movement) =>
     ask(endpoint, movement).catch((err: unknown) => {
-      // One endpoint's malformed answer must not keep the movements from being booked that need no agreement.
-      if (!isTransientChainError(err)) {
-        const facts = { chain: chain.chain, endpoint: endpoint.name, tx: movement.tx_hash };
-        log.error({ ...facts, err }, "an endpoint's answer about a movement cannot be read");
-      }
+      const facts = { chain: chain.chain, endpoint: endpoint.name, tx: movement.tx_hash, err };
+      if (isUnreadable(err)) log.error(facts, "an endpoint's answer about a movement cannot be read");
+      else if (!isTransientChainError(err))
+        log.error(facts, "a movement cannot be compared because of an internal error");
+      // One movement that cannot be compared must not keep those from being booked that need no agreement.
       return "silent";
     });
 }

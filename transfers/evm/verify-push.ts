@@ -1,3 +1,4 @@
+import { parseAnswer } from "../../chains/errors.ts";
 import { readBlock } from "../../chains/evm/blocks.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
@@ -24,7 +25,7 @@ export async function verifyPush(
   if (!found) return { ok: false, later: true, reason: "the network does not know the transaction" };
   const { token, payer, receiver, amount, moveBy } = signed;
   const movement = { token, payer, receiver, amount };
-  if (findTag(found, movement) !== signed.authorization_nonce)
+  if (parseAnswer(() => findTag(found, movement)) !== signed.authorization_nonce)
     return { ok: false, reason: "the transaction is not the payment that was asked for" };
   const receipt = found.blockHash ? await readReceipt(chain.rpc, found.hash) : undefined;
   if (!receipt) return { ok: false, later: "pending", reason: "the transaction is in no block" };

@@ -12,6 +12,7 @@ import { expirePayment } from "../../../payments/lifecycle/expire-payment.ts";
 import { toAuthorization } from "../../../transfers/evm/authorization-calls.ts";
 import { startTransfers } from "../../../transfers/start-transfers.ts";
 import { watchChain } from "../../../transfers/watch-pass.ts";
+import { startAlteringProxy } from "../../support/altering-proxy.ts";
 import { fundBuyer, mine, networksFor, sendUsdc, startChain, type TestChain } from "../../support/evm-chain.ts";
 import { isCaughtUp } from "../../support/is-caught-up.ts";
 import { type MerchantFixture, makeMerchantFixture, signOption } from "../../support/merchant-fixture.ts";
@@ -81,6 +82,33 @@ test("a transfer that arrived while the networks file lacked its asset is found 
   const unread = fixture.db.selectFrom("asset_backfill").select("asset").where("asset", "=", chain.asset);
   expect(await unread.execute()).toEqual([]);
 });
+
+test.each<[string, string, (result: unknown) => unknown]>([
+  ["logs", "eth_getLogs", () => [{ topics: "zz" }]],
+  ["receipts", "eth_getTransactionReceipt", (result) => ({ ...(result as object), gasUsed: "zz" })],
+])(
+  "a transfer of an asset that is back is found although the first endpoint answers with malformed %s",
+  async (_what, of, spoil) => {
+    const chain = await startChain();
+    const liar = await startAlteringProxy({ target: chain.url });
+    const fixture = await makeMerchantFixture(chain, { rpcUrls: [liar.url, chain.url] });
+    await fixture.watch();
+    const { id, relay } = await signPayment(chain, fixture);
+    const without = await makeWatcherWithout(chain, fixture.databaseUrl, fixture.clock);
+    await without.watch();
+    await relay();
+    await mine(chain, 20);
+    await without.watch();
+    liar.alter((method, _params, result) => (method === of && result !== null ? spoil(result) : result));
+    for (let pass = 0; pass < 3; pass += 1) {
+      await mine(chain, 1);
+      await fixture.watch().catch(() => undefined);
+    }
+    const unread = fixture.db.selectFrom("asset_backfill").select("asset").where("asset", "=", chain.asset);
+    expect(await unread.execute()).toEqual([]);
+    expect((await fixture.status(id)).state).not.toBe("requires_action");
+  },
+);
 
 test("a payment waits for an asset that was gone for more than a day, from the moment at which it is read again", async () => {
   const chain = await startChain();

@@ -1,0 +1,110 @@
+import { expect, test } from "vitest";
+import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "../../../../chains/evm/abi.ts";
+import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { fundBuyer, mine, sendUsdc, startChain } from "../../../support/evm-chain.ts";
+import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
+import { makeTransfersFixture, relayByThirdParty, waitUntilMined } from "../../../support/transfers-fixture.ts";
+
+type Topics = { topics: (string[] | null)[]; blockHash?: string };
+const asksFor = (topic: string, params: unknown[]) => (params[0] as Topics).topics[0]?.includes(topic) === true;
+
+const malformed: Record<string, Alter> = {
+  "results of calls": (method, _params, result) => (method === "eth_call" ? "0x12" : result),
+  "results of calls that are no text": (method, _params, result) => (method === "eth_call" ? 7 : result),
+};
+
+test.each(Object.entries(malformed))(
+  "payments whose authorizations are unused expire while one of two endpoints answers with malformed %s",
+  async (_what, alter) => {
+    const chain = await startChain();
+    const liar = await startAlteringProxy({ target: chain.url });
+    const fixture = await makeMerchantFixture(chain, { rpcUrls: [liar.url, chain.url] });
+    const paymentId = await fixture.create();
+    await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
+    await fixture.watch();
+    liar.alter(alter);
+    await chain.client.increaseTime({ seconds: 7_200 });
+    await mine(chain, 2);
+    // What only that endpoint is asked for still fails.
+    await fixture.watch().catch(() => undefined);
+    expect((await fixture.status(paymentId)).state).toBe("expired");
+  },
+);
+
+test("a transfer that no reading showed is found although one endpoint's search for it is malformed", async () => {
+  const chain = await startChain();
+  const proxies = [await startAlteringProxy({ target: chain.url }), await startAlteringProxy({ target: chain.url })];
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: proxies.map(({ url }) => url) });
+  const { timestamp } = await chain.client.getBlock();
+  const { id, call } = await fixture.sign(await fundBuyer(chain), 1n, { validBefore: Number(timestamp) + 3_600 });
+  await fixture.watch();
+  for (const proxy of proxies)
+    proxy.alter((method, params, result) =>
+      method === "eth_getLogs" && asksFor(TRANSFER_TOPIC, params) ? [] : result,
+    );
+  await relayByThirdParty(chain, call);
+  await chain.client.increaseTime({ seconds: 7_200 });
+  await mine(chain, 2);
+  proxies[0]?.alter((method, params, result) => {
+    if (method !== "eth_getLogs") return result;
+    return asksFor(AUTHORIZATION_USED_TOPIC, params) ? [{ topics: "zz" }] : [];
+  });
+  await fixture.watch();
+  expect(await fixture.statesOf([id])).toEqual(["included"]);
+});
+
+test("a transfer whose authorization was used for something else ends without an endpoint that garbles logs, unless it is large", async () => {
+  const chain = await startChain();
+  const proxies = [await startAlteringProxy({ target: chain.url }), await startAlteringProxy({ target: chain.url })];
+  const plain = await makeTransfersFixture(chain);
+  const assets = plain.evm.network.assets.map((asset) => ({ ...asset, agreementThreshold: "2" }));
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: proxies.map(({ url }) => url), change: { assets } });
+  const { timestamp } = await chain.client.getBlock();
+  const ids: string[] = [];
+  for (const amount of [1n, 2n]) {
+    const made = await fixture.sign(await fundBuyer(chain), amount, { validBefore: Number(timestamp) + 3_600 });
+    await relayByThirdParty(chain, made.call);
+    ids.push(made.id);
+  }
+  // The second endpoint shows no movement of the authorizations.
+  for (const [index, proxy] of proxies.entries())
+    proxy.alter((method, params, result) => {
+      if (method !== "eth_getLogs") return result;
+      return index === 0 && asksFor(AUTHORIZATION_USED_TOPIC, params) ? [{ topics: "zz" }] : [];
+    });
+  await chain.client.increaseTime({ seconds: 7_200 });
+  await mine(chain, 2);
+  for (let pass = 0; pass < 3; pass += 1) await fixture.watch().catch(() => undefined);
+  expect(await fixture.statesOf(ids)).toEqual(["ended", "ready"]);
+});
+
+test.each<[string, (result: object) => unknown]>([
+  ["malformed", (result) => ({ ...result, gasUsed: "zz" })],
+  ["without a list of logs", (result) => ({ ...result, logs: {} })],
+  ["refused", () => new RpcRefusal({ code: -32_000, message: "transaction indexing is in progress" })],
+])(
+  "a movement that the first reading lacks is recorded although the second endpoint's receipt is %s",
+  async (_what, spoil) => {
+    const chain = await startChain();
+    const proxies = await Promise.all([1, 2, 3].map(() => startAlteringProxy({ target: chain.url })));
+    const [first, liar] = proxies;
+    const rpcUrls = proxies.map(({ url }) => url);
+    const fixture = await makeTransfersFixture(chain, { rpcUrls, change: { finality: { blocks: 2 } } });
+    await fixture.watch();
+    const hash = await sendUsdc(chain, await fundBuyer(chain), fixture.evm.treasury, 7n);
+    const { id } = await fixture.sign(await fundBuyer(chain));
+    first?.alter((method, params, result) =>
+      method === "eth_getLogs" && (params[0] as Topics).blockHash !== undefined
+        ? (result as { transactionHash: string }[]).filter((log) => log.transactionHash !== hash)
+        : result,
+    );
+    liar?.alter((method, [of], result) =>
+      method === "eth_getTransactionReceipt" && of === hash ? spoil(result as object) : result,
+    );
+    await fixture.relay();
+    await waitUntilMined(chain);
+    await mine(chain, 2);
+    await fixture.watch();
+    expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
+  },
+);
