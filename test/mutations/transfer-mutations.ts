@@ -966,8 +966,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a transfer ends although its token does not report whether it was made",
-        find: ".filter(({ id }) => !unknown.has(id))",
-        replace: "",
+        find: "views.filter(({ value }) => !value.unknown.has(id))",
+        replace: "views",
         tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
       },
       {

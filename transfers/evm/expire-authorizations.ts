@@ -72,14 +72,14 @@ export async function endExpiredAuthorizations(
     ...view,
     mayRead: limitReads(deps, args.signal),
   }));
-  const unknown = new Set(views.flatMap(({ value }) => [...value.unknown]));
+  const answering = (id: string) => views.filter(({ value }) => !value.unknown.has(id));
   const errors: unknown[] = [];
-  for (const transfer of expired.filter(({ id }) => !unknown.has(id))) {
+  for (const transfer of expired.filter(({ id }) => answering(id).length > 0)) {
     const end = async () => {
       const at = { number: finalNumber, at: final.at };
       const failures: unknown[] = [];
       // One endpoint can show a movement that the other one omits, or for which its search fails.
-      for (const { chain: view, value, mayRead } of views) {
+      for (const { chain: view, value, mayRead } of answering(transfer.id)) {
         if (!value.used.has(transfer.id)) continue;
         const left = openSearch(searches, transfer.id, view.rpc, listSearchedBlocks(chain, transfer, at));
         let made: TokenMovement | undefined;
@@ -99,7 +99,7 @@ export async function endExpiredAuthorizations(
         }
         if (left.to >= left.from) return;
       }
-      const answered = views.length - failures.length;
+      const answered = answering(transfer.id).length - failures.length;
       // Only an answer that cannot be read counts as none, because a later one may be the same.
       const failure = failures.find((error) => answered === 0 || !isUnreadable(error));
       if (failure) throw failure;
@@ -111,7 +111,8 @@ export async function endExpiredAuthorizations(
     // A transfer that cannot be decided now must not keep the others from ending.
     await end().catch((error: unknown) => errors.push(error));
   }
-  if (unknown.size > 0) errors.push(new ChainError("rpc_answer", { detail: "whether authorizations are used" }));
+  if (views.some(({ value }) => value.unknown.size > 0))
+    errors.push(new ChainError("rpc_answer", { detail: "whether authorizations are used" }));
   if (errors.length > 0) throw errors[0];
 }
 

@@ -1,5 +1,6 @@
+import { decodeFunctionResult, encodeFunctionResult, type Hex, toFunctionSelector } from "viem";
 import { expect, test } from "vitest";
-import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "../../../../chains/evm/abi.ts";
+import { AUTHORIZATION_USED_TOPIC, multicallAbi, TRANSFER_TOPIC } from "../../../../chains/evm/abi.ts";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
@@ -51,6 +52,31 @@ test("a transfer that no reading showed is found although one endpoint's search 
   });
   await fixture.watch();
   expect(await fixture.statesOf([id])).toEqual(["included"]);
+});
+
+test("authorizations of a token expire although one endpoint shows no result of its contract, except large ones", async () => {
+  const chain = await startChain();
+  const odd = await startAlteringProxy({ target: chain.url });
+  const plain = await makeTransfersFixture(chain);
+  const assets = plain.evm.network.assets.map((asset) => ({ ...asset, agreementThreshold: "2" }));
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [odd.url, chain.url], change: { assets } });
+  const { timestamp } = await chain.client.getBlock();
+  const ids: string[] = [];
+  for (const amount of [1n, 2n])
+    ids.push((await fixture.sign(await fundBuyer(chain), amount, { validBefore: Number(timestamp) + 3_600 })).id);
+  // Only the first result of a call, the number of the block, is left.
+  odd.alter((method, [call], result) => {
+    const { data } = (call ?? {}) as { data?: Hex };
+    if (method !== "eth_call" || !data?.startsWith(toFunctionSelector(multicallAbi[0]))) return result;
+    const [abi, functionName] = [multicallAbi, "tryAggregate" as const];
+    const outcomes = decodeFunctionResult({ abi, functionName, data: result as Hex });
+    const altered = outcomes.map((one, index) => (index === 0 ? one : { success: true, returnData: "0x" as Hex }));
+    return encodeFunctionResult({ abi, functionName, result: altered });
+  });
+  await chain.client.increaseTime({ seconds: 7_200 });
+  await mine(chain, 2);
+  for (let pass = 0; pass < 2; pass += 1) await fixture.watch().catch(() => undefined);
+  expect(await fixture.statesOf(ids)).toEqual(["ended", "ready"]);
 });
 
 test("a transfer whose authorization was used for something else ends without an endpoint that garbles logs, unless it is large", async () => {
