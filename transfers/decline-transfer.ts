@@ -20,7 +20,7 @@ export type BookDeclined = (db: Db, declined: readonly TransferRow[]) => Promise
  */
 export async function declineTransfer(deps: TransferDeps, row: TransferRow, book: BookDeclined): Promise<void> {
   const afterCommit = await deps.db.transaction().execute(async (db) => {
-    if (!(await lockEndable(db, [row.id])).has(row.id)) return undefined;
+    if (!(await lockEndable(db, [row.id], deps.now())).has(row.id)) return undefined;
     const isEnded = await endUnsentTransfer(db, { id: row.id, error: SCREENED_OUT, at: deps.now() });
     return isEnded ? await book(db, [row]) : undefined;
   });

@@ -96,7 +96,7 @@ export const hasNothingInFlight = nothingInFlight("transfer");
  */
 export async function listUnrelayable(
   db: Db,
-  args: { chain: string; barred: readonly string[]; inclusions: number; limit: number },
+  args: { chain: string; barred: readonly string[]; inclusions: number; now: Date; limit: number },
 ): Promise<EvmTransferRow[]> {
   const { rows } = await sql<Selectable<Tables["transfer"]>>`
     select t.* from transfer t
@@ -104,7 +104,7 @@ export async function listUnrelayable(
       and (t.payer = any(${args.barred}) or t.id in (
         select transfer_id from burned_gas where chain = ${args.chain}
         group by transfer_id having count(*) >= ${args.inclusions}))
-      and ${nothingInFlight("t")} and not ${isAwaitingMoney("t")}
+      and ${nothingInFlight("t")} and not ${isAwaitingMoney("t", args.now)}
       and ${isBookable("ended", { chain: "t.chain", subject: sql.ref("t.id") })}
     order by t.created_at limit ${args.limit}`.execute(db);
   return rows.map(readEvmRow);

@@ -18,9 +18,9 @@ export type ExpiredPage = Pick<ExpiredTransfer, "valid_before" | "id">;
  */
 export async function listExpiredAuthorizations(
   db: Db,
-  args: { chain: string; at: number; limit: number; after: ExpiredPage | undefined },
+  args: { chain: string; at: number; now: Date; limit: number; after: ExpiredPage | undefined },
 ): Promise<ExpiredTransfer[]> {
-  const rows = await selectEndable(db, args.chain)
+  const rows = await selectEndable(db, args)
     .where("state", "in", ["ready", "assigned", "awaited"])
     .where("valid_before", "<=", args.at)
     // Permit2 accepts a signature in the second of its deadline, which a later block can share; EIP-3009 no longer does.
@@ -40,9 +40,9 @@ export async function listExpiredAuthorizations(
  */
 export async function listExpiredReady(
   db: Db,
-  args: { chain: string; height: number; limit: number },
+  args: { chain: string; height: number; now: Date; limit: number },
 ): Promise<SolanaTransferRow[]> {
-  const rows = await selectEndable(db, args.chain)
+  const rows = await selectEndable(db, args)
     .where("state", "=", "ready")
     .where("last_valid_height", "<", args.height)
     .where(sql<boolean>`not ${isNamedByUnread("transfer")}`)
@@ -52,32 +52,39 @@ export async function listExpiredReady(
   return rows.map(readSolanaRow);
 }
 
+/** How long after a payment's deadline money that is not final keeps a transfer from ending, milliseconds: an endpoint may be out so long. */
+const LONGEST_WAIT_MS = 86_400_000;
+
 /**
- * SQL: money that names a transfer's payment and moved before its deadline is not final yet. It pays then, or is an exception.
- * `name` is the alias of `transfer`.
+ * SQL: money that makes the movement of a quote of a transfer's payment, and moved before its deadline, is not final yet. It pays then, or
+ * is an exception. One endpoint may have invented it, so this ends a day after the deadline. `name` is the alias of `transfer`.
  */
-export const isAwaitingMoney = (name: string) => sql<boolean>`exists (
+export const isAwaitingMoney = (name: string, now: Date) => sql<boolean>`exists (
   select from observation s join payment p on p.id = ${sql.ref(`${name}.payment_id`)}
+  join payment_option o on o.payment_id = p.id
   where s.authorization_nonce = ${sql.ref(`${name}.authorization_nonce`)} and s.transfer_id is null and not s.orphaned
-    and not s.booked and coalesce(s.moved_at <= p.expires_at, true))`;
+    and not s.booked and coalesce(s.moved_at <= p.expires_at, true)
+    and (o.chain, o.authorization_nonce, o.token, o.payer, o.receiver, o.amount)
+      = (s.chain, s.authorization_nonce, s.token, s.payer, s.receiver, s.amount)
+    and p.expires_at > ${new Date(now.getTime() - LONGEST_WAIT_MS)})`;
 
 /**
  * Locks transfers until the commit, and returns the ids of those that may end: no other money may pay their payments once it is final.
  * Who records money holds the same locks, so this overlooks none.
  */
-export async function lockEndable(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
+export async function lockEndable(db: Db, ids: readonly string[], now: Date): Promise<ReadonlySet<string>> {
   await sql`select id from transfer where id = ${anyOf(ids)} order by id for update`.execute(db);
   const { rows } = await sql<{ id: string }>`
-    select t.id from transfer t where t.id = ${anyOf(ids)} and not ${isAwaitingMoney("t")}`.execute(db);
+    select t.id from transfer t where t.id = ${anyOf(ids)} and not ${isAwaitingMoney("t", now)}`.execute(db);
   return new Set(rows.map(({ id }) => id));
 }
 
 /** Selects transfers without those whose end failed to be booked recently, and those whose payment waits for money to be final. */
-function selectEndable(db: Db, chain: string) {
+function selectEndable(db: Db, { chain, now }: { chain: string; now: Date }) {
   return db
     .selectFrom("transfer")
     .selectAll()
     .where("chain", "=", chain)
-    .where(sql<boolean>`not ${isAwaitingMoney("transfer")}`)
+    .where(sql<boolean>`not ${isAwaitingMoney("transfer", now)}`)
     .where(isBookable("ended", { chain: "transfer.chain", subject: sql.ref("transfer.id") }));
 }

@@ -693,8 +693,20 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "transfers whose payments wait for money to be final take the place of those that end",
-        find: '.where(sql<boolean>`not ${isAwaitingMoney("transfer")}`)',
+        find: '.where(sql<boolean>`not ${isAwaitingMoney("transfer", now)}`)',
         replace: "",
+        tests: ["test/integration/db/queries/expired-transfers.test.ts"],
+      },
+      {
+        name: "money that cannot pay a payment keeps its transfer from ending",
+        find: "(o.chain, o.authorization_nonce, o.token, o.payer, o.receiver, o.amount)\n      = (s.chain, s.authorization_nonce, s.token, s.payer, s.receiver, s.amount)",
+        replace: "true",
+        tests: ["test/integration/db/queries/expired-transfers.test.ts"],
+      },
+      {
+        name: "money that one endpoint has invented keeps a transfer from ending for ever",
+        find: "and p.expires_at > ${new Date(now.getTime() - LONGEST_WAIT_MS)})`;",
+        replace: ")`;",
         tests: ["test/integration/db/queries/expired-transfers.test.ts"],
       },
       {
@@ -705,7 +717,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a transfer ends although other money waits to be final",
-        find: 'and not ${isAwaitingMoney("t")}`.execute(db);',
+        find: 'and not ${isAwaitingMoney("t", now)}`.execute(db);',
         replace: "`.execute(db);",
         tests: [
           "test/integration/db/queries/expired-transfers.test.ts",

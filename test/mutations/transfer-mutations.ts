@@ -372,7 +372,7 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "transfers whose payments wait for money to be final take the place of those that no lane sends",
-        find: 'and not ${isAwaitingMoney("t")}\n',
+        find: 'and not ${isAwaitingMoney("t", args.now)}\n',
         replace: "\n",
         tests: ["test/integration/db/queries/expired-transfers.test.ts"],
       },
@@ -1184,7 +1184,7 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a payment fails with its payer's screening although other money waits to be final",
-        find: "if (!(await lockEndable(db, [row.id])).has(row.id)) return undefined;",
+        find: "if (!(await lockEndable(db, [row.id], deps.now())).has(row.id)) return undefined;",
         replace: "",
         tests: ["test/integration/payments/lifecycle/replaced-when-final.test.ts"],
       },

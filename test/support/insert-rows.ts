@@ -174,7 +174,12 @@ export function findSettlementOf(db: Db, paymentId: string) {
 }
 
 /** Inserts an option of a payment. */
-export async function insertOptionRow(db: Db, paymentId: string, kind: "eip3009" | "push"): Promise<void> {
+export async function insertOptionRow(
+  db: Db,
+  paymentId: string,
+  kind: "eip3009" | "push",
+  facts: Partial<TransferFacts> & { chain?: string } = {},
+): Promise<void> {
   await db
     .insertInto("payment_option")
     .values({
@@ -191,6 +196,7 @@ export async function insertOptionRow(db: Db, paymentId: string, kind: "eip3009"
       authorization_nonce: "n",
       valid_before: 1,
       created_at: new Date(),
+      ...facts,
     })
     .execute();
 }

@@ -19,7 +19,13 @@ const MAX_ENDED = 50;
  */
 export async function endUnproductiveTransfers(deps: TransferDeps, chain: EvmChain, book: BookEnded): Promise<void> {
   const { barred } = await readGasRules(deps, chain, { forLane: false });
-  const args = { chain: chain.chain, barred: [...barred], inclusions: MAX_INCLUSIONS, limit: MAX_ENDED };
+  const args = {
+    chain: chain.chain,
+    barred: [...barred],
+    inclusions: MAX_INCLUSIONS,
+    now: deps.now(),
+    limit: MAX_ENDED,
+  };
   for (const transfer of await listUnrelayable(deps.db, args)) await endOne(deps, transfer, book);
 }
 
@@ -27,7 +33,7 @@ async function endOne(deps: TransferDeps, transfer: TransferRow, book: BookEnded
   const { id, chain, purpose, payer } = transfer;
   const reason = "its transactions moved no money";
   const end = async (db: Db) => {
-    if (!(await lockEndable(db, [id])).has(id)) return () => undefined;
+    if (!(await lockEndable(db, [id], deps.now())).has(id)) return () => undefined;
     const move = { ids: [id], from: "ready" as const, to: "ended" as const, at: deps.now(), detail: { reason } };
     const moved = await moveRows(db, "transfer", { ...move, set: { due_at: null }, where: hasNothingInFlight });
     if (moved.length === 0) return () => undefined;

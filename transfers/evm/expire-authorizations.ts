@@ -57,6 +57,7 @@ export async function endExpiredAuthorizations(
   const expired = await listExpiredAuthorizations(deps.db, {
     chain: chain.chain,
     at: Math.floor(final.at.getTime() / 1000),
+    now: deps.now(),
     limit: MAX_CHECKED,
     after,
   });
@@ -180,7 +181,7 @@ async function endOne(
 ): Promise<void> {
   const { id, chain, purpose, state, last_error: error } = transfer;
   const end = async (db: Db) => {
-    if (!(await lockEndable(db, [id])).has(id)) return () => undefined;
+    if (!(await lockEndable(db, [id], deps.now())).has(id)) return () => undefined;
     const move = { ids: [id], from: state, to: "ended" as const, at: deps.now(), detail: { reason } };
     if ((await moveRows(db, "transfer", { ...move, set: { due_at: null } })).length === 0) return () => undefined;
     const afterCommit = await book(db, [transfer], reason);

@@ -40,7 +40,7 @@ async function endNeverSubmitted(
   const reason = "its blockhash expired before it was sent";
   const end = async (db: Db, some: readonly TransferRow[]) => {
     const ids = some.map(({ id }) => id);
-    const endable = await lockEndable(db, ids);
+    const endable = await lockEndable(db, ids, deps.now());
     const transfers = some.filter(({ id }) => endable.has(id));
     return endTransfers(deps, db, transfers, { reason, book });
   };

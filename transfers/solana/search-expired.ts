@@ -27,7 +27,7 @@ const beside = runBesidePasses<Expired>();
  * of them gets what it finds. Returns undefined meanwhile. Throws ChainError.
  */
 export function searchExpired(
-  deps: Pick<TransferDeps, "db" | "log">,
+  deps: Pick<TransferDeps, "db" | "log" | "now">,
   chain: SolanaChain,
   seen: Seen,
 ): Promise<Expired | undefined> {
@@ -35,11 +35,12 @@ export function searchExpired(
 }
 
 async function findExpired(
-  deps: Pick<TransferDeps, "db" | "log">,
+  deps: Pick<TransferDeps, "db" | "log" | "now">,
   chain: SolanaChain,
   { tracked, final }: Seen,
 ): Promise<Expired> {
-  const ready = await listExpiredReady(deps.db, { chain: chain.chain, height: final.height, limit: MAX_CHECKED });
+  const args = { chain: chain.chain, height: final.height, now: deps.now(), limit: MAX_CHECKED };
+  const ready = await listExpiredReady(deps.db, args);
   const unseen = listWaiting(tracked).map(({ row }) => row);
   await noteSignedHeights(deps, chain, { unseen, final });
   const neverSubmitted = await keepExpired(chain, ready, { final, lastOf: findReportedHeight });
