@@ -108,6 +108,9 @@ export async function readNewestAccounts(
 
 const Validity = z.object({ context: z.object({ slot: Height }), value: z.boolean() });
 
+const askValidity = async (call: Call, blockhash: string, commitment: "processed" | "finalized") =>
+  Validity.parse(await call("isBlockhashValid", [blockhash, { commitment }]));
+
 /** Returns those of these blockhashes that are valid in the newest state, each with the slot of the answer. */
 export async function listValidBlockhashes(
   chain: SolanaChain,
@@ -115,13 +118,37 @@ export async function listValidBlockhashes(
 ): Promise<Map<string, number>> {
   const answers = await Promise.all(
     blockhashes.map(async (blockhash): Promise<[string, number][]> => {
-      const { context, value } = await chain.rpc.ask("isBlockhashValid", async (_connection, call) =>
-        Validity.parse(await call("isBlockhashValid", [blockhash, { commitment: "processed" }])),
+      const { context, value } = await chain.rpc.ask("isBlockhashValid", (_connection, call) =>
+        askValidity(call, blockhash, "processed"),
       );
       return value ? [[blockhash, context.slot]] : [];
     }),
   );
   return new Map(answers.flat());
+}
+
+/** How many endpoints say that a blockhash is valid, and how many that it is not. */
+export type BlockhashReports = { valid: number; invalid: number };
+
+/**
+ * Asks each endpoint whether these blockhashes are valid in its newest or final state. One that lags does not know a new blockhash yet,
+ * and says that it is not. Leaves out endpoints that do not answer. Never throws.
+ */
+export async function readBlockhashReports(
+  chain: SolanaChain,
+  blockhashes: readonly string[],
+  commitment: "processed" | "finalized",
+): Promise<Map<string, BlockhashReports>> {
+  const reports = await Promise.all(
+    blockhashes.map(async (blockhash): Promise<[string, BlockhashReports]> => {
+      const answers = await chain.rpc.queryAvailable("isBlockhashValid", (_connection, call) =>
+        askValidity(call, blockhash, commitment),
+      );
+      const valid = answers.filter(({ answer }) => answer.value).length;
+      return [blockhash, { valid, invalid: answers.length - valid }];
+    }),
+  );
+  return new Map(reports);
 }
 
 function toAccount({ owner, lamports, data }: AccountInfo<Buffer>): Account {

@@ -4,8 +4,14 @@ import { askFirstBlock, type FirstBlock } from "./first-block.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 import { askStatuses, SIGNATURES_PER_CALL } from "./signature-statuses.ts";
 
-/** The first slot, or the first block height, in which a transaction can have been included. */
-export type Earliest = { slot: number } | { height: number };
+/**
+ * The first slot, or the first block height, in which a transaction can have been included. One endpoint may have reported it, and `signedAt`
+ * is when we signed the transaction.
+ */
+export type Earliest = ({ slot: number } | { height: number }) & { signedAt?: Date };
+
+/** How far a cluster's time may be ahead of ours, milliseconds: it is an estimate of its validators. */
+const MAX_CLOCK_DRIFT_MS = 3_600_000;
 
 /**
  * Returns the signatures of the transactions that no endpoint has ever seen, searching the whole history. At least two endpoints
@@ -43,6 +49,10 @@ export async function listNeverSeen(
 }
 
 function goesBackTo(first: FirstBlock, earliest: Earliest): boolean {
-  if ("slot" in earliest) return first.slot <= earliest.slot;
-  return first.height !== undefined && first.height <= earliest.height;
+  const isBefore =
+    "slot" in earliest ? first.slot <= earliest.slot : first.height !== undefined && first.height <= earliest.height;
+  if (isBefore) return true;
+  // No history need go back to a slot or a height that is far too low.
+  const { signedAt } = earliest;
+  return first.at !== undefined && signedAt !== undefined && first.at <= signedAt.getTime() - MAX_CLOCK_DRIFT_MS;
 }

@@ -181,6 +181,8 @@ export async function updateReadProgress(
 export type HistoryProgress = {
   /** When the last complete listing began. */
   listedAt: Date | null;
+  /** Every transaction up to this slot has been listed. */
+  listedSlot: number | null;
   /** Every transaction that was final at this time has been read. */
   readAt: Date | null;
   /** Every transaction up to this slot has been read. */
@@ -199,7 +201,7 @@ export async function findHistoryProgress(
 ): Promise<HistoryProgress | undefined> {
   const rows = await db
     .selectFrom("account_cursor")
-    .select(["listed_at", "read_at", "read_slot", "urgent_read_slot"])
+    .select(["listed_at", "listed_slot", "read_at", "read_slot", "urgent_read_slot"])
     .where("chain", "=", chain)
     .where("account", "in", accounts)
     .execute();
@@ -208,6 +210,7 @@ export async function findHistoryProgress(
     all.reduce((found, one) => (found === null || one === null ? null : one < found ? one : found), all[0] ?? null);
   return {
     listedAt: least(rows.map((row) => row.listed_at)),
+    listedSlot: least(rows.map((row) => row.listed_slot)),
     readAt: least(rows.map((row) => row.read_at)),
     readSlot: least(rows.map((row) => row.read_slot)),
     urgentReadSlot: least(rows.map((row) => row.urgent_read_slot)),

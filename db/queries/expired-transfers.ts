@@ -35,16 +35,17 @@ export async function listExpiredAuthorizations(
 }
 
 /**
- * Returns ready transfers of a Solana cluster whose transaction can no longer be included at a block height, without those that an
- * unread transaction names.
+ * Returns ready transfers of a Solana cluster whose transaction can no longer be included at a block height, and those that were
+ * accepted before a time, without those that an unread transaction names.
  */
 export async function listExpiredReady(
   db: Db,
-  args: { chain: string; height: number; now: Date; limit: number },
+  args: { chain: string; height: number; acceptedBefore: Date; now: Date; limit: number },
 ): Promise<SolanaTransferRow[]> {
   const rows = await selectEndable(db, args)
     .where("state", "=", "ready")
-    .where("last_valid_height", "<", args.height)
+    .where("last_valid_height", "is not", null)
+    .where((eb) => eb.or([eb("last_valid_height", "<", args.height), eb("created_at", "<", args.acceptedBefore)]))
     .where(sql<boolean>`not ${isNamedByUnread("transfer")}`)
     .orderBy("last_valid_height")
     .limit(args.limit)

@@ -197,8 +197,8 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "one endpoint's height ends an unsubmitted transaction",
-        find: "const neverSubmitted = await keepExpired(chain, ready, { final, lastOf: findReportedHeight });",
-        replace: "const neverSubmitted = ready;",
+        find: "await keepExpired(chain, ready.filter(isPast), { final, lastOf: findReportedHeight })",
+        replace: "ready.filter(isPast)",
         tests: ["test/integration/transfers/solana/expiry-heights.test.ts"],
       },
       {
@@ -213,8 +213,32 @@ export const solanaMutations: readonly MutationGroup[] = [
         replace: "final.height",
       },
       {
+        name: "a payment that was never sent ends before the history is listed that may show its buyer's own transfer",
+        find: "Math.min(final.height, listedHeight)",
+        replace: "final.height",
+        tests: ["test/integration/transfers/solana/late-signing.test.ts"],
+      },
+      {
+        name: "a payment that was never sent long ago ends before the history is listed",
+        find: "final.height - listedHeight < BLOCKHASH_MS / chain.network.slotMs",
+        replace: "true",
+        tests: ["test/integration/transfers/solana/late-signing.test.ts"],
+      },
+      {
+        name: "a last height that one endpoint reported too high keeps a payment in processing that was never sent",
+        find: ", ...(await keepWithExpiredBlockhash(chain, long, ({ signature }) => signature))",
+        replace: "",
+        tests: ["test/integration/transfers/solana/late-signing.test.ts"],
+      },
+      {
+        name: "heights that one of two endpoints reports far too high keep a lost payment in processing",
+        find: ", ...(await listLongExpired(deps, chain, unseen, past))",
+        replace: "",
+        tests: ["test/integration/transfers/solana/expiry-heights.test.ts"],
+      },
+      {
         name: "a Solana transaction is marked expired although an endpoint may have seen it",
-        find: "const never = await listNeverIncluded(deps, chain, [...expired, ...usedUp], Math.max(final.slot, slot));",
+        find: "const never = await listNeverIncluded(deps, chain, [...expired, ...usedUp], args);",
         replace: "const never = new Set([...expired, ...usedUp].map(({ hash }) => hash));",
       },
       {
@@ -416,6 +440,37 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/expired-blockhashes.ts",
+    tests: ["test/integration/transfers/solana/late-signing.test.ts"],
+    mutations: [
+      {
+        name: "a transfer whose blockhash expired while no worker ran is signed, and its buyer's own transfer pays nothing",
+        find: "const expired = late.filter(isExpired);",
+        replace: "const expired: SolanaTransferRow[] = [];",
+      },
+      {
+        name: "one of two endpoints keeps a late transfer from being sent",
+        find: "(invalid > 0 && valid === 0)",
+        replace: "invalid > 0",
+      },
+      {
+        name: "a late transfer is signed while no endpoint knows whether its blockhash is valid",
+        find: "reports.get(row)?.valid === 0 && !isExpired(row)",
+        replace: "false",
+      },
+      {
+        name: "one of two endpoints ends a payment by its blockhash",
+        find: "?? 0) >= required",
+        replace: "?? 0) >= 1",
+      },
+      {
+        name: "a payment ends because its blockhash is too new for the final state of a cluster that has stopped",
+        find: '["processed", "finalized"]',
+        replace: '["finalized"]',
+      },
+    ],
+  },
+  {
     file: "transfers/solana/expiry-heights.ts",
     tests: ["test/integration/transfers/solana/expiry-heights.test.ts"],
     mutations: [
@@ -461,6 +516,12 @@ export const solanaMutations: readonly MutationGroup[] = [
         replace: "row.last_valid_height ?? 0",
         tests: ["test/integration/transfers/solana/expiry-heights.test.ts"],
       },
+      {
+        name: "heights that are too high hide that endpoints have deleted a transaction's blocks",
+        find: "if (final && last > final.height + FAR_ABOVE_FINAL) return { height: 0, signedAt };",
+        replace: "",
+        tests: ["test/integration/transfers/solana/expiry-heights.test.ts"],
+      },
     ],
   },
   {
@@ -481,6 +542,16 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "an endpoint without the first possible slot of a payout proves that it was not included",
         find: "first.slot <= earliest.slot",
         replace: "first.slot <= earliest.slot + 1",
+      },
+      {
+        name: "a payment stays in processing because one endpoint reported a height to which no history goes back",
+        find: "if (isBefore) return true;",
+        replace: "return isBefore;",
+      },
+      {
+        name: "an endpoint whose history begins where clocks may differ proves that a transaction was not included",
+        find: " - MAX_CLOCK_DRIFT_MS;",
+        replace: ";",
       },
     ],
   },

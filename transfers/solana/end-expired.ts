@@ -20,7 +20,10 @@ import type { TrackedTransaction } from "./tracked-transaction.ts";
 export async function endExpiredTransactions(
   deps: TransferDeps,
   chain: SolanaChain,
-  { book, ...seen }: { tracked: readonly TrackedTransaction[]; final: FinalizedState; book: BookEnded },
+  {
+    book,
+    ...seen
+  }: { tracked: readonly TrackedTransaction[]; final: FinalizedState; listedHeight: number; book: BookEnded },
 ): Promise<void> {
   const expired = await searchExpired(deps, chain, seen);
   if (!expired) return;

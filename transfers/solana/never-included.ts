@@ -1,8 +1,9 @@
+import type { FinalizedState } from "../../chains/solana/cluster-state.ts";
 import { type Earliest, listNeverSeen } from "../../chains/solana/never-seen.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { findExpiryHeight } from "./expiry-heights.ts";
+import { FAR_ABOVE_FINAL, findExpiryHeight } from "./expiry-heights.ts";
 
 /**
  * Blocks before a transaction's last valid height in which it can have been included: the 150 of a blockhash, and the slots by which
@@ -21,9 +22,9 @@ export async function listNeverIncluded(
   deps: Pick<TransferDeps, "log">,
   chain: SolanaChain,
   rows: readonly SolanaTransactionRow[],
-  since: number,
+  { since, final }: { since: number; final?: FinalizedState },
 ): Promise<Set<string>> {
-  const transactions = rows.map((row) => ({ hash: row.hash, earliest: earliestOf(row) }));
+  const transactions = rows.map((row) => ({ hash: row.hash, earliest: earliestOf(row, final) }));
   const { never, unproven } = await listNeverSeen(chain, transactions, { since });
   const before = named.get(chain) ?? new Set();
   if (unproven.some((hash) => !before.has(hash))) {
@@ -37,9 +38,12 @@ export async function listNeverIncluded(
   return never;
 }
 
-function earliestOf(row: SolanaTransactionRow): Earliest {
-  if (row.nonce_slot !== null) return { slot: row.nonce_slot };
+function earliestOf(row: SolanaTransactionRow, final: FinalizedState | undefined): Earliest {
+  const { nonce_slot: slot, created_at: signedAt } = row;
+  if (slot !== null) return { slot, signedAt };
   // One endpoint may have reported a last height that is far too high.
   const last = Math.min(row.last_valid_height ?? 0, findExpiryHeight(row) ?? Number.MAX_SAFE_INTEGER);
-  return { height: Math.max(0, last - BLOCKS) };
+  // Both heights may be too high, and say nothing then.
+  if (final && last > final.height + FAR_ABOVE_FINAL) return { height: 0, signedAt };
+  return { height: Math.max(0, last - BLOCKS), signedAt };
 }

@@ -85,7 +85,8 @@ export async function runSlotPass(
   await attempt(() => rebroadcastUnknown(deps, chain, tracked));
   if (final) {
     await attempt(() => noteReached(deps, chain, { watched, askedAt, final, history }));
-    await attempt(() => runFullPass(deps, chain, { final, tracked, handlers }, attempt));
+    const listedHeight = findHeight(final, history ? (history.listedSlot ?? 0) : final.slot);
+    await attempt(() => runFullPass(deps, chain, { final, listedHeight, tracked, handlers }, attempt));
   }
   if (head > before || (await isCursorTooHigh(chain, { cursor: before, head }))) {
     watched.cursor = await moveOn(deps, watched, head);
@@ -138,12 +139,14 @@ async function noteReached(
     deps.metrics.clockSkew.set({ against: chain.chain }, (askedAt.getTime() - finalTime.getTime()) / 1_000);
   if (isLiveHead(chain.network, finalTime, askedAt)) {
     watched.reachedHeadAt = askedAt;
-    // Not every slot has a block, so the height of the slot that was read is this or a higher one.
-    watched.readUpTo = final.height - Math.max(0, final.slot - (history?.readSlot ?? 0));
+    watched.readUpTo = findHeight(final, history?.readSlot ?? 0);
   }
   const read = Math.min(final.slot, history?.urgentReadSlot ?? 0);
   watched.chainTime = read === final.slot ? finalTime : read > 0 ? await readSlotTime(chain, read) : undefined;
 }
+
+/** Returns the height of a slot up to the final one, or a lower one: not every slot has a block. */
+const findHeight = (final: FinalizedState, slot: number) => final.height - Math.max(0, final.slot - slot);
 
 /**
  * Runs the steps that only a full pass makes: expired transactions, fees that are too low, old markers, unmatched movements and final
@@ -154,13 +157,19 @@ async function runFullPass(
   chain: SolanaChain,
   {
     final,
+    listedHeight,
     tracked,
     handlers,
-  }: { final: FinalizedState; tracked: readonly TrackedTransaction[]; handlers: BookingHandlers },
+  }: {
+    final: FinalizedState;
+    listedHeight: number;
+    tracked: readonly TrackedTransaction[];
+    handlers: BookingHandlers;
+  },
   attempt: (step: () => Promise<unknown>) => Promise<unknown>,
 ): Promise<void> {
   // This step needs two endpoints, and no other step needs them.
-  await attempt(() => endExpiredTransactions(deps, chain, { tracked, final, book: handlers.ended }));
+  await attempt(() => endExpiredTransactions(deps, chain, { tracked, final, listedHeight, book: handlers.ended }));
   await attempt(() => raiseFees(deps, chain, tracked));
   await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: handlers.rent }));
   const keepUnmatched = (rows: readonly UnmatchedObservation[]) =>

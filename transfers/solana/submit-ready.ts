@@ -12,15 +12,19 @@ import { screenByList } from "../list-screening.ts";
 import { traceTransfers } from "../trace-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { broadcastStored } from "./broadcast-transactions.ts";
+import { sortByBlockhash } from "./expired-blockhashes.ts";
 import { type Signing, storeSignings } from "./store-transactions.ts";
 import { submitPayouts } from "./submit-payouts.ts";
 
 /** Transfers that one call submits at most. */
 const MAX_SUBMITTED = 100;
+/** Why a transfer is held whose blockhash expired while no worker ran. */
+const EXPIRED = "its blockhash expired before it was sent";
 
 /**
  * Submits the ready transfers of a cluster. The relayer signs a buyer's transaction once: the bytes, the first signature and
- * the last height are stored before the broadcast, and no second transaction is ever signed for the same payment. The
+ * the last height are stored before the broadcast, and no second transaction is ever signed for the same payment. One whose blockhash
+ * has expired is not signed. The
  * treasury's transfers use durable nonces (see submitPayouts), and buyers do not wait for them. Returns `more` when another
  * call can do more work now.
  */
@@ -55,8 +59,8 @@ export async function submitReady(
 }
 
 /**
- * Signs, stores and broadcasts buyers' transactions, and returns how many. Holds a transfer that cannot be signed. Sends
- * nothing for a payer that fails screening.
+ * Signs, stores and broadcasts buyers' transactions. Holds a transfer that cannot be signed, and one whose blockhash has expired. Sends
+ * nothing for a payer that fails screening. Returns how many were sent or have expired, which the next call does not find again.
  */
 async function submitPayments(
   deps: TransferDeps,
@@ -70,7 +74,8 @@ async function submitPayments(
   const signings: Signing[] = [];
   const failing: { row: SolanaTransferRow; error: string }[] = [];
   const wanted = payments.filter(({ payer }) => !refused.has(payer));
-  const signed = await Promise.all(wanted.map(async (row) => ({ row, signing: await sign(deps, chain, row) })));
+  const { signable, expired } = await sortByBlockhash(deps, chain, wanted);
+  const signed = await Promise.all(signable.map(async (row) => ({ row, signing: await sign(deps, chain, row) })));
   for (const { row, signing } of signed) {
     if (typeof signing === "string") failing.push({ row, error: signing });
     else signings.push(signing);
@@ -83,8 +88,13 @@ async function submitPayments(
       deps.log.error({ transfer: row.id, chain: chain.chain, error }, "buyer's transaction is held");
       return holdTransfer(deps.db, { id: row.id, error, now: deps.now() });
     }),
+    // The watcher ends them, or their payments are paid by other transfers until then.
+    ...expired.map((row) => () => {
+      deps.log.warn({ transfer: row.id, chain: chain.chain }, "buyer's transaction has expired; it is not sent");
+      return holdTransfer(deps.db, { id: row.id, error: EXPIRED, now: deps.now() });
+    }),
   ]);
-  return stored.length;
+  return stored.length + expired.length;
 }
 
 /**

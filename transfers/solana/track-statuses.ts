@@ -232,7 +232,7 @@ async function listVanished(
   const missing = tracked.filter(({ row, status }) => row.state === "included" && !status);
   const since = Math.max(0, ...missing.map(({ row }) => row.slot ?? 0));
   const rows = missing.map(({ row }) => row);
-  const never = await listNeverIncluded(deps, chain, rows, since);
+  const never = await listNeverIncluded(deps, chain, rows, { since });
   return missing.filter(({ row }) => never.has(row.hash));
 }
 

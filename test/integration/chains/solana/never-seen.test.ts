@@ -1,7 +1,7 @@
 import { base58 } from "@scure/base";
 import { expect, test } from "vitest";
 import { getSolanaChain } from "../../../../chains/open-chains.ts";
-import { listNeverSeen } from "../../../../chains/solana/never-seen.ts";
+import { type Earliest, listNeverSeen } from "../../../../chains/solana/never-seen.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { startSolanaProxy } from "../../../support/solana-test-endpoint.ts";
 import { startTestSolana } from "../../../support/test-solana.ts";
@@ -15,17 +15,18 @@ await solana.knobs.jump(100);
 const first = await solana.client.connection.getSlot("finalized");
 const HEIGHT = 5_000;
 
-/** Makes endpoints begin their history at slot `first` and height 5,000. */
-function keepFromFirst(count: number): void {
+/** Makes endpoints begin their history at slot `first` and height 5,000, and at a time (Unix seconds). */
+function keepFromFirst(count: number, blockTime?: number | null): void {
   for (const [index, { alter }] of endpoints.entries())
     alter((method, _params, result) => {
       if (index >= count) return result;
       if (method === "getFirstAvailableBlock") return first;
-      return method === "getBlock" ? { ...(result as object), blockHeight: HEIGHT } : result;
+      if (method !== "getBlock") return result;
+      return { ...(result as object), blockHeight: HEIGHT, ...(blockTime === undefined ? {} : { blockTime }) };
     });
 }
 
-const isNever = async (earliest: { slot: number } | { height: number }) => {
+const isNever = async (earliest: Earliest) => {
   const { never, unproven } = await listNeverSeen(chain, [{ hash, earliest }], { since: 0 });
   expect([...never, ...unproven]).toEqual([hash]);
   return never.has(hash);
@@ -75,3 +76,23 @@ test("the slot of a first block without a height is the highest height that it c
   expect(await isNever({ height: first })).toBe(true);
   expect(await isNever({ height: first - 1 })).toBe(false);
 });
+
+test.each<[string, Earliest]>([
+  ["slot", { slot: 0 }],
+  ["height", { height: 0 }],
+])(
+  "endpoints whose history began an hour before the signing prove it, whatever first %s was reported",
+  async (_, at) => {
+    const signedAt = new Date();
+    const hourAgo = Math.floor(signedAt.getTime() / 1_000) - 3_600;
+    keepFromFirst(3, hourAgo);
+    expect(await isNever({ ...at, signedAt })).toBe(true);
+    expect(await isNever(at)).toBe(false);
+    keepFromFirst(3, hourAgo + 1);
+    expect(await isNever({ ...at, signedAt })).toBe(false);
+    keepFromFirst(3, null);
+    expect(await isNever({ ...at, signedAt })).toBe(false);
+    keepFromFirst(2, hourAgo);
+    expect(await isNever({ ...at, signedAt })).toBe(true);
+  },
+);

@@ -26,6 +26,8 @@ afterEach(async () => {
 type Report = (height: number) => number;
 type Reports = { lastHeight?: Report; height?: Report; slot?: Report };
 
+const tooHigh: Report = (height) => height + 1_000_000;
+
 /** Makes the first endpoint report a blockhash's last height, or the cluster's heights, as it likes. */
 function makeFirstReport({ lastHeight = (one) => one, height = (one) => one, slot = (one) => one }: Reports): void {
   first.alter((method, _params, result) => {
@@ -122,16 +124,61 @@ test("a payment that was never sent does not expire by the height of the only en
   expect(await stateOf(paymentId)).toBe("processing");
 });
 
-test("a payment stays in processing whose blocks both endpoints have deleted, whatever last height one of them reported", async () => {
-  makeFirstReport({ lastHeight: (height) => height + 1_000_000 });
+test.each<[string, Reports, number]>([
+  ["whatever last height one of them reported", { lastHeight: tooHigh }, 0],
+  ["whatever heights one of them reports", { lastHeight: tooHigh, height: tooHigh }, 6 * 60_000],
+])("a payment stays in processing whose blocks both endpoints have deleted, %s", async (_, reports, laterMs) => {
+  makeFirstReport(reports);
   const { paymentId } = await sendLost();
   await watchLater();
   await solana.knobs.jump(1_000);
+  fixture.clock.advance(laterMs);
   const slot = await connection.getSlot("finalized");
-  for (const { alter } of [first, second])
-    alter((method, _params, result) => (method === "getFirstAvailableBlock" ? slot : result));
+  const height = (await connection.getBlockHeight("finalized")) + 1_000_000;
+  for (const one of [first, second])
+    one.alter((method, _params, result) => {
+      if (method === "getFirstAvailableBlock") return slot;
+      if (one !== first || !reports.height || method !== "getEpochInfo") return result;
+      return { ...(result as object), blockHeight: height };
+    });
   for (let pass = 0; pass < 3; pass += 1) await watchLater();
   expect(await stateOf(paymentId)).toBe("processing");
+});
+
+test("a payment whose transaction was lost expires although one of two endpoints always reports heights that are far too high", async () => {
+  makeFirstReport({ lastHeight: tooHigh, height: tooHigh });
+  const { paymentId } = await sendLost();
+  await watchLater();
+  await solana.knobs.jump(USUAL_BLOCKS);
+  await watchLater();
+  expect(await stateOf(paymentId)).toBe("processing");
+  fixture.clock.advance(5 * 60_000);
+  await expireLater(paymentId);
+});
+
+test("a payment whose blockhash is valid for long stays in processing although one endpoint says that it has expired", async () => {
+  const { paymentId } = await sendLost();
+  first.alter((method, _params, result) =>
+    method === "isBlockhashValid" ? { ...(result as object), value: false } : result,
+  );
+  fixture.clock.advance(6 * 60_000);
+  for (let pass = 0; pass < 3; pass += 1) await watchLater();
+  expect(await stateOf(paymentId)).toBe("processing");
+  await expireLater(paymentId);
+});
+
+test("a payment whose transaction was lost expires although one endpoint reported a last height that is far too low, and no history goes back so far", async () => {
+  makeFirstReport({ lastHeight: () => 1 });
+  const { paymentId } = await sendLost();
+  const slot = await connection.getSlot("finalized");
+  const blockTime = Math.floor(fixture.clock.now().getTime() / 1_000) - 7_200;
+  for (const { alter } of [first, second])
+    alter((method, _params, result) => {
+      if (method === "getFirstAvailableBlock") return slot;
+      return method === "getBlock" ? { ...(result as object), blockTime } : result;
+    });
+  await watchLater();
+  await expireLater(paymentId);
 });
 
 /** Makes passes until a payment has expired. On a slow machine, a pass gets what the search of an earlier one has found. */

@@ -1,0 +1,161 @@
+import { afterEach, expect, test } from "vitest";
+import { signAsWallet } from "../../../../local/solana-buyer.ts";
+import { makeConfirmSteps } from "../../../support/solana-confirm-steps.ts";
+import { waitFinalized } from "../../../support/solana-history.ts";
+import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { startSolanaProxy } from "../../../support/solana-test-endpoint.ts";
+import { fundSolanaBuyer, sendTokens, startTestSolana } from "../../../support/test-solana.ts";
+
+const solana = await startTestSolana({ own: true });
+const [first, second] = [await startSolanaProxy(solana), await startSolanaProxy(solana)];
+const fixture = await makeSolanaMerchantFixture(solana, {
+  rpcUrls: [first.fault.url, second.fault.url],
+  // The clock of a test runs ahead of the cluster's.
+  change: { maxHeadAgeMs: null },
+});
+const { begin, rowsOf, confirmAndVerify } = makeConfirmSteps(fixture);
+
+/** Slots after which every blockhash that is in use now has expired. */
+const LIFETIME = 250;
+const MINUTE = 60_000;
+
+afterEach(async () => {
+  for (const { fault, alter } of [first, second]) {
+    alter(undefined);
+    fault.fail(undefined);
+  }
+  await solana.knobs.resume();
+});
+
+/** A payment that was accepted and not sent. `payBeside` pays it by a final transfer of another account's own. */
+async function makeAccepted() {
+  // A blockhash is reused for a second, and a jump of the cluster may have expired it.
+  fixture.clock.advance(1_000);
+  const begun = await begin(await fundSolanaBuyer(solana, 1_000_000n));
+  const other = await fundSolanaBuyer(solana, 1_000_000n);
+  await fixture.offer(begun.paymentId, other);
+  expect(await confirmAndVerify(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
+  const [transfer] = (await rowsOf(begun.paymentId)).transfers;
+  const payBeside = async () => {
+    const memo = transfer?.authorization_nonce ?? "";
+    const to = fixture.keys.treasury.address;
+    await waitFinalized(solana, await sendTokens(solana, { from: other, to, amount: 1_000_000n, memo }));
+  };
+  return { ...begun, payBeside };
+}
+
+/** Runs passes that check everything. On a slow machine, a pass gets what the search of an earlier one has found. */
+async function watchLater({ reads = true, passes = 2 } = {}): Promise<void> {
+  for (let pass = 0; pass < passes; pass += 1) {
+    await solana.knobs.jump(5);
+    if (reads) await fixture.watch();
+    else await fixture.watchOnly();
+  }
+}
+
+const signedFor = async (paymentId: string) => (await rowsOf(paymentId)).transactions.length;
+const stateOf = async (paymentId: string) => (await fixture.status(paymentId)).state;
+const exceptions = async () =>
+  (await fixture.db.selectFrom("ledger_entry").select("amount").where("account", "=", "exceptions").execute()).length;
+
+const refuseBlockhashes = ({ alter }: typeof first) =>
+  alter((method, _params, result) =>
+    method === "isBlockhashValid" ? { ...(result as object), value: false } : result,
+  );
+
+test("bytes whose blockhash expired while no worker ran are not signed, and the buyer's own transfer pays", async () => {
+  const before = await exceptions();
+  const { paymentId, payBeside } = await makeAccepted();
+  await payBeside();
+  await solana.knobs.jump(LIFETIME);
+  fixture.clock.advance(2 * MINUTE);
+  await fixture.submit();
+  expect(await signedFor(paymentId)).toBe(0);
+  await fixture.watchUntilState(paymentId, "succeeded");
+  expect(await exceptions()).toBe(before);
+});
+
+test("a transfer that waited is sent while its blockhash is valid, also when one endpoint says that it is not", async () => {
+  const { paymentId } = await makeAccepted();
+  await solana.knobs.pause();
+  fixture.clock.advance(MINUTE);
+  refuseBlockhashes(first);
+  await fixture.submit();
+  expect(await signedFor(paymentId)).toBe(1);
+  await solana.knobs.resume();
+  await fixture.watchUntilState(paymentId, "succeeded");
+});
+
+test("a transfer that waited is not signed while no endpoint says whether its blockhash is valid, and is sent afterwards", async () => {
+  const { paymentId } = await makeAccepted();
+  await solana.knobs.pause();
+  fixture.clock.advance(MINUTE);
+  for (const { fault } of [first, second])
+    fault.fail(({ method }) =>
+      method === "isBlockhashValid" ? { code: -32_601, message: "Method not found" } : undefined,
+    );
+  await fixture.submit();
+  expect(await signedFor(paymentId)).toBe(0);
+  for (const { fault } of [first, second]) fault.fail(undefined);
+  await fixture.submit();
+  expect(await signedFor(paymentId)).toBe(1);
+  await solana.knobs.resume();
+  await fixture.watchUntilState(paymentId, "succeeded");
+});
+
+/** Makes the first endpoint report a last height of blockhashes that is far too high. */
+function raiseLastHeights(): void {
+  first.alter((method, _params, result) => {
+    if (method !== "getLatestBlockhash") return result;
+    const { context, value } = result as { context: object; value: { lastValidBlockHeight: number } };
+    return { context, value: { ...value, lastValidBlockHeight: value.lastValidBlockHeight + 1_000_000 } };
+  });
+}
+
+test("a payment that was never sent expires although one endpoint reported a last height that is far too high", async () => {
+  raiseLastHeights();
+  const { paymentId } = await makeAccepted();
+  first.alter(undefined);
+  await solana.knobs.jump(LIFETIME);
+  fixture.clock.advance(2 * MINUTE);
+  await fixture.submit();
+  await watchLater();
+  expect(await signedFor(paymentId)).toBe(0);
+  // Endpoints may be some minutes behind and not know the blockhash yet.
+  expect(await stateOf(paymentId)).toBe("processing");
+  fixture.clock.advance(4 * MINUTE);
+  await watchLater({ passes: 3 });
+  expect(await stateOf(paymentId)).toBe("expired");
+});
+
+test("a payment that was never sent does not end because one endpoint says for long that its blockhash is not valid", async () => {
+  const { paymentId } = await makeAccepted();
+  await solana.knobs.pause();
+  refuseBlockhashes(first);
+  fixture.clock.advance(6 * MINUTE);
+  for (let pass = 0; pass < 3; pass += 1) await fixture.watch();
+  expect(await stateOf(paymentId)).toBe("processing");
+  await fixture.submit();
+  await solana.knobs.resume();
+  await fixture.watchUntilState(paymentId, "succeeded");
+});
+
+test.each([
+  { after: "its blockhash has expired", slots: LIFETIME, minutes: 1 },
+  { after: "an hour of slots, also by a last height that was far too high", slots: 9_000, minutes: 6 },
+])(
+  "a payment that was never sent does not end $after, before the history is listed that may show its buyer's own transfer",
+  async ({ slots, minutes }) => {
+    const before = await exceptions();
+    if (slots !== LIFETIME) raiseLastHeights();
+    const { paymentId, payBeside } = await makeAccepted();
+    await fixture.readHistory();
+    await payBeside();
+    await solana.knobs.jump(slots);
+    fixture.clock.advance(minutes * MINUTE);
+    await watchLater({ reads: false, passes: 3 });
+    expect(await stateOf(paymentId)).toBe("processing");
+    await fixture.watchUntilState(paymentId, "succeeded");
+    expect(await exceptions()).toBe(before);
+  },
+);
