@@ -10,7 +10,7 @@ import { askStatuses, SIGNATURES_PER_CALL } from "./signature-statuses.ts";
  */
 export type Earliest = ({ slot: number } | { height: number }) & { signedAt?: Date };
 
-/** How far a cluster's time may be ahead of ours, milliseconds: it is an estimate of its validators. */
+/** How far a cluster's time may differ from ours, milliseconds: it is an estimate of its validators. */
 const MAX_CLOCK_DRIFT_MS = 3_600_000;
 
 /**
@@ -48,11 +48,13 @@ export async function listNeverSeen(
   return { never, unproven };
 }
 
-function goesBackTo(first: FirstBlock, earliest: Earliest): boolean {
-  const isBefore =
-    "slot" in earliest ? first.slot <= earliest.slot : first.height !== undefined && first.height <= earliest.height;
-  if (isBefore) return true;
-  // No history need go back to a slot or a height that is far too low.
-  const { signedAt } = earliest;
-  return first.at !== undefined && signedAt !== undefined && first.at <= signedAt.getTime() - MAX_CLOCK_DRIFT_MS;
+/**
+ * Returns true if an endpoint's history goes back to where a transaction can have been included. One endpoint may have reported that slot
+ * or height, so the time of the first block decides if it is far from the signing.
+ */
+function goesBackTo(first: FirstBlock, { signedAt, ...earliest }: Earliest): boolean {
+  const aheadMs = first.at === undefined || !signedAt ? 0 : signedAt.getTime() - first.at;
+  if (Math.abs(aheadMs) >= MAX_CLOCK_DRIFT_MS) return aheadMs > 0;
+  if ("slot" in earliest) return first.slot <= earliest.slot;
+  return first.height !== undefined && first.height <= earliest.height;
 }

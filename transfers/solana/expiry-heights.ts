@@ -22,6 +22,17 @@ export function findExpiryHeight({ signed_height: signed }: Pick<SolanaTransacti
 }
 
 /**
+ * Returns the slot in which the nonce of a payout was read, and 0 for one that is far above the final slot: an endpoint has invented it, and
+ * a payout must not wait until the cluster reaches it. Pure.
+ */
+export function findNonceSlot({ nonce_slot: slot }: Pick<SolanaTransactionRow, "nonce_slot">, final: FinalizedState) {
+  return slot === null || slot > final.slot + FAR_ABOVE_FINAL ? 0 : slot;
+}
+
+/** Returns a slot that one endpoint reports, or a lower one if it is far above the final slot. Pure. */
+export const limitSlot = (slot: number, final: FinalizedState) => Math.min(slot, final.slot + FAR_ABOVE_FINAL);
+
+/**
  * Stores the height at which transactions with a blockhash were signed at the latest: the highest one that two endpoints report now. One
  * of the two may lie. If it reports too little, the other one's height counts; if too much, a lower one replaces it when both report
  * less. One of three that reports far too much does not count. Stores nothing while only one endpoint answers: a later pass does.

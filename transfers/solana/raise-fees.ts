@@ -1,5 +1,6 @@
 import { findTokenAccount } from "../../chains/solana/build-payment.ts";
 import type { Payout } from "../../chains/solana/build-payouts.ts";
+import type { FinalizedState } from "../../chains/solana/cluster-state.ts";
 import { listCreatedAccounts } from "../../chains/solana/created-accounts.ts";
 import { readRent } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
@@ -15,6 +16,7 @@ import { findTreasuryEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { runBesidePasses } from "./beside-passes.ts";
 import { broadcastStored } from "./broadcast-transactions.ts";
+import { findNonceSlot, limitSlot } from "./expiry-heights.ts";
 import { listNewest, listWaiting } from "./replacements.ts";
 import { signPayout } from "./sign-payout.ts";
 import { type Signing, storeReplacement } from "./store-transactions.ts";
@@ -39,17 +41,23 @@ const refusals = new WeakMap<SolanaChain, Map<string, number>>();
 export async function raiseFees(
   deps: TransferDeps,
   chain: SolanaChain,
-  tracked: readonly TrackedTransaction[],
+  { tracked, final }: { tracked: readonly TrackedTransaction[]; final: FinalizedState },
 ): Promise<void> {
-  await beside(chain, () => raiseDue(deps, chain, tracked));
+  const limited = tracked.map((one) => ({ ...one, slot: limitSlot(one.slot, final) }));
+  await beside(chain, () => raiseDue(deps, chain, limited, final));
 }
 
 const beside = runBesidePasses<void>();
 
-async function raiseDue(deps: TransferDeps, chain: SolanaChain, tracked: readonly TrackedTransaction[]): Promise<void> {
+async function raiseDue(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  tracked: readonly TrackedTransaction[],
+  final: FinalizedState,
+): Promise<void> {
   const refused = refusals.get(chain) ?? new Map<string, number>();
   const isDue = ({ row, slot }: TrackedTransaction) => {
-    const since = Math.max(row.nonce_slot ?? slot, refused.get(row.hash) ?? 0);
+    const since = Math.max(findNonceSlot(row, final), refused.get(row.hash) ?? 0);
     return row.nonce_account !== null && slot - since >= WAIT_SLOTS;
   };
   const due = listNewest(listWaiting(tracked)).filter(isDue);

@@ -7,7 +7,7 @@ import type { SolanaTransferRow, TransferRow } from "../../db/queries/transfers.
 import type { TransferDeps } from "../transfer-deps.ts";
 import { runBesidePasses } from "./beside-passes.ts";
 import { keepWithExpiredBlockhash } from "./expired-blockhashes.ts";
-import { findExpiryHeight, noteSignedHeights } from "./expiry-heights.ts";
+import { findExpiryHeight, findNonceSlot, noteSignedHeights } from "./expiry-heights.ts";
 import { listNeverIncluded } from "./never-included.ts";
 import { listWaiting } from "./replacements.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
@@ -44,7 +44,7 @@ async function findExpired(deps: Deps, chain: SolanaChain, { tracked, final, lis
   const neverSubmitted = await listNeverSubmitted(deps, chain, { final, listedHeight });
   const past = await keepExpired(chain, unseen, { final, lastOf: findExpiryHeight });
   const expired = [...past, ...(await listLongExpired(deps, chain, unseen, past))];
-  const { slot, usedUp } = await listUsedUp(chain, unseen);
+  const { slot, usedUp } = await listUsedUp(chain, unseen, final);
   const args = { since: Math.max(final.slot, slot), final };
   const never = await listNeverIncluded(deps, chain, [...expired, ...usedUp], args);
   return { neverSubmitted, neverSeen: [...never] };
@@ -111,14 +111,15 @@ async function keepExpired<R>(
 async function listUsedUp(
   chain: SolanaChain,
   unseen: readonly SolanaTransactionRow[],
+  final: FinalizedState,
 ): Promise<{ slot: number; usedUp: SolanaTransactionRow[] }> {
   const durable = unseen.filter((row) => row.nonce_account !== null);
   if (durable.length === 0) return { slot: 0, usedUp: [] };
   const places = durable.map((row) => row.nonce_account ?? "");
   const { slot, nonces } = await readNonces(chain, places, "finalized");
-  const usedUp = durable.filter(({ nonce_value, nonce_slot }, index) => {
+  const usedUp = durable.filter((row, index) => {
     const nonce = nonces[index];
-    return nonce !== undefined && nonce !== nonce_value && slot >= (nonce_slot ?? 0);
+    return nonce !== undefined && nonce !== row.nonce_value && slot >= findNonceSlot(row, final);
   });
   return { slot, usedUp };
 }

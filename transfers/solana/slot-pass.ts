@@ -170,7 +170,7 @@ async function runFullPass(
 ): Promise<void> {
   // This step needs two endpoints, and no other step needs them.
   await attempt(() => endExpiredTransactions(deps, chain, { tracked, final, listedHeight, book: handlers.ended }));
-  await attempt(() => raiseFees(deps, chain, tracked));
+  await attempt(() => raiseFees(deps, chain, { tracked, final }));
   await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: handlers.rent }));
   const keepUnmatched = (rows: readonly UnmatchedObservation[]) =>
     keepAgreedMovements(deps, chain, rows, ({ tx_hash: hash, block_number: slot, ...row }) => ({

@@ -96,3 +96,19 @@ test.each<[string, Earliest]>([
     expect(await isNever({ ...at, signedAt })).toBe(true);
   },
 );
+
+test.each<[string, Earliest]>([
+  ["slot", { slot: 1_000_000 }],
+  ["height", { height: 1_000_000 }],
+])(
+  "endpoints whose history begins an hour after the signing do not prove it, whatever first %s was reported",
+  async (_, at) => {
+    const signedAt = new Date();
+    const hourLater = Math.ceil(signedAt.getTime() / 1_000) + 3_600;
+    keepFromFirst(3, hourLater);
+    expect(await isNever({ ...at, signedAt })).toBe(false);
+    expect(await isNever(at)).toBe(true);
+    keepFromFirst(3, hourLater - 2);
+    expect(await isNever({ ...at, signedAt })).toBe(true);
+  },
+);

@@ -130,7 +130,12 @@ test.each<[string, Reports, number]>([
 ])("a payment stays in processing whose blocks both endpoints have deleted, %s", async (_, reports, laterMs) => {
   makeFirstReport(reports);
   const { paymentId } = await sendLost();
-  await watchLater();
+  // An endpoint that an earlier test has refused answers again some seconds later.
+  const signedHeight = async () => {
+    await watchLater();
+    return (await ofTwo.rowsOf(paymentId)).transactions[0]?.signed_height;
+  };
+  await expect.poll(signedHeight, { timeout: 30_000 }).not.toBeNull();
   await solana.knobs.jump(1_000);
   fixture.clock.advance(laterMs);
   const slot = await connection.getSlot("finalized");

@@ -141,10 +141,10 @@ test("a payment that was never sent does not end because one endpoint says for l
 });
 
 test.each([
-  { after: "its blockhash has expired", slots: LIFETIME, minutes: 1 },
-  { after: "an hour of slots, also by a last height that was far too high", slots: 9_000, minutes: 6 },
+  { when: "when its blockhash has expired", slots: LIFETIME, minutes: 1 },
+  { when: "long afterwards, whatever last height was reported", slots: 9_000, minutes: 6 },
 ])(
-  "a payment that was never sent does not end $after, before the history is listed that may show its buyer's own transfer",
+  "a payment that was never sent does not end $when, before the history is listed that may show its buyer's own transfer",
   async ({ slots, minutes }) => {
     const before = await exceptions();
     if (slots !== LIFETIME) raiseLastHeights();
