@@ -76,8 +76,11 @@ test("a payout whose nonce was used elsewhere is signed anew although one endpoi
   const stateOf = async () => (await payouts())[0]?.state;
   await fixture.watchUntil(async () => (await stateOf()) === "expired", 60_000);
   fixture.clock.advance(60_000);
-  await fixture.watch();
-  await fixture.submit();
-  await fixture.watchUntil(isPaid);
+  // The treasury signs once the watcher and the history have caught up with the clock.
+  const isPaidAgain = async () => {
+    await fixture.submit();
+    return isPaid();
+  };
+  await fixture.watchUntil(isPaidAgain);
   expect(await tokenBalance(solana, fixture.destination)).toBe(1_000_000n);
 });
