@@ -55,10 +55,11 @@ export function wasPaid(forgotten: ForgottenPayouts, { id }: { id: string }): bo
 }
 
 /**
- * Returns which of these settlements must not begin yet, because the chain shows a payout of the same merchant and asset
- * that a restored database does not know. That payout may have paid these settlements. They continue once it is adopted,
- * which needs its own settlement to begin, or the refund to be requested again. So this also returns the unpaid settlements that have the nonces of such
- * payouts, whether or not they are among the given ones: `first` has at most 100 of a merchant and asset, `forgotten` all.
+ * Returns which of these settlements must not begin yet, because the chain shows a payout of the same merchant and asset that a restored
+ * database does not know. That payout may have paid these settlements, or have drawn on the same balance. They continue once it is
+ * adopted, which needs its own settlement to begin, or the refund to be requested again. So this also returns the unpaid settlements that
+ * have the nonces of such payouts, whether or not they are among the given ones: `first` has at most 100 of a merchant and asset,
+ * `forgotten` all.
  */
 export async function findForgottenPayouts(
   deps: Pick<PaymentDeps, "db" | "chains" | "networks" | "log"> & CatchUpDeps,

@@ -29,10 +29,11 @@ type Deps = Pick<TransferDeps, "db" | "log" | "now">;
 const beside = runBesidePasses<Expired>();
 
 /**
- * Searches for transactions that can no longer be included: the final block height, and the confirmed one of two endpoints, is past
- * the lifetime of their blockhash, or two endpoints say for long that it has expired, or another transaction used their durable nonce, and two endpoints whose history goes back to the
- * signing do not know them. A search that waits for an endpoint goes on beside later passes, so that it delays no other payment, and one
- * of them gets what it finds. Returns undefined meanwhile. Throws ChainError.
+ * Searches for transactions that can no longer be included: two endpoints whose history goes back to the signing do not know them, and
+ * one of these is true. The final block height, and the confirmed one of two endpoints, is past the lifetime of their blockhash; minutes
+ * after the signing, two endpoints say that it has expired; or another transaction used their durable nonce. A search that waits for an
+ * endpoint goes on beside later passes, so that it delays no other payment, and one of them gets what it finds. Returns undefined
+ * meanwhile. Throws ChainError.
  */
 export function searchExpired(deps: Deps, chain: SolanaChain, seen: Seen): Promise<Expired | undefined> {
   return beside(chain, () => findExpired(deps, chain, seen));
