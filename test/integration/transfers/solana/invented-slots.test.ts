@@ -77,10 +77,10 @@ test("a payout whose nonce was used elsewhere is signed anew although one endpoi
   await fixture.watchUntil(async () => (await stateOf()) === "expired", 60_000);
   fixture.clock.advance(60_000);
   // The treasury signs once the watcher and the history have caught up with the clock.
-  const isPaidAgain = async () => {
+  const isRetried = async () => {
     await fixture.submit();
     return isPaid();
   };
-  await fixture.watchUntil(isPaidAgain);
+  await fixture.watchUntil(isRetried);
   expect(await tokenBalance(solana, fixture.destination)).toBe(1_000_000n);
 });
