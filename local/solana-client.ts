@@ -22,8 +22,8 @@ export type SolanaClient = {
   operator: Keypair;
 };
 
-/** SOL of the operator, for the rent and fees of about forty thousand token accounts. */
-const operatorSol = 100;
+/** SOL of the operator, for the rent and fees of tens of thousands of token accounts, and for the relayers of many deployments. */
+const operatorSol = 1_000;
 
 /** Opens a client with a new operator, which the network's faucet funds. */
 export async function openSolana(url: string): Promise<SolanaClient> {
