@@ -1,10 +1,8 @@
-import type { RpcLog } from "viem";
+import { isHex, type RpcLog } from "viem";
 
-const HEX = /^0x[0-9a-f]*$/i;
 /** A number that a double holds exactly. */
 const QUANTITY = /^0x[0-9a-f]{1,13}$/i;
 
-const isHex = (value: unknown) => typeof value === "string" && HEX.test(value);
 const isQuantity = (value: unknown) => typeof value === "string" && QUANTITY.test(value);
 /** A log of a block that is not mined yet has no place. */
 const isAbsent = (value: unknown) => value === null || value === undefined;
@@ -23,7 +21,7 @@ function isLog(log: Partial<Record<keyof RpcLog, unknown>> | null | undefined): 
     isHex(log?.address) &&
     isHex(log?.data) &&
     Array.isArray(log?.topics) &&
-    log.topics.every(isHex) &&
+    log.topics.every((topic) => isHex(topic)) &&
     [log.blockHash, log.transactionHash].every((hash) => isAbsent(hash) || isHex(hash)) &&
     [log.blockNumber, log.logIndex].every((number) => isAbsent(number) || isQuantity(number))
   );

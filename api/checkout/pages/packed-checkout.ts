@@ -59,7 +59,7 @@ const slots = [
   "logoId",
   "referenceId",
 ] as const satisfies (keyof ShownPayment)[];
-type Texts = Record<(typeof slots)[number], string | null>;
+type Texts = Pick<ShownPayment, (typeof slots)[number]>;
 
 /** Text that is written in the same way in markup, in an attribute and in JSON: no control characters, and no halves of one. */
 const isPlain = (text: string): boolean => /^[^&<>"'\\\p{Cc}\p{Cs}]*$/u.test(text);
@@ -72,9 +72,9 @@ function listValues(page: CheckoutPage): Buffer[] | undefined {
   return texts.every(isPlain) ? texts.map((text) => Buffer.from(text)) : undefined;
 }
 
-const listTexts = ({ publicUrl, view }: CheckoutPage, texts: Texts): string[] => [
+const listTexts = ({ publicUrl }: CheckoutPage, texts: Texts): string[] => [
   ...slots.map((slot) => texts[slot] ?? ""),
-  qrSource(toPaymentLink(publicUrl, texts.paymentId ?? view.paymentId)),
+  qrSource(toPaymentLink(publicUrl, texts.paymentId)),
 ];
 
 /** Names what pages that share a template have in common: everything that they show but the values, and the lengths of these. */
