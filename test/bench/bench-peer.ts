@@ -80,7 +80,7 @@ type Row = Measured & { name: string; inFlight: number };
  * With blocks at intervals they are few enough to end within minutes.
  */
 function paymentsAt(inFlight: number, blockTime: number | undefined): number {
-  return blockTime === undefined ? Math.min(6_000, Math.max(100, inFlight * 64)) : Math.max(20, inFlight * 8);
+  return blockTime === undefined ? Math.min(3_000, Math.max(100, inFlight * 64)) : Math.max(20, inFlight * 8);
 }
 
 function print(rows: readonly Row[], { ANVIL_BLOCK_TIME, WORKERS, LANES }: StackSettings): void {
