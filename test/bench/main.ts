@@ -77,8 +77,8 @@ Uses the running stack (npm start), or builds the service as the image does and 
 
 ANVIL_BLOCK_TIME, WORKERS and LANES (here 1) configure the stack that it starts. The published results use:
   npm run bench                                                           32 in flight: every payment is paid
-  npm run bench -- --concurrency 256 --payments 3000                      throughput with a block per transaction
-  ANVIL_BLOCK_TIME=1 npm run bench -- --concurrency 512 --payments 3000   throughput with one block per second
+  npm run bench -- --concurrency 256 --payments 9000                      throughput with a block per transaction
+  ANVIL_BLOCK_TIME=1 npm run bench -- --concurrency 512 --payments 9000   throughput with one block per second
   npm run bench -- --chain solana --concurrency 256 --payments 2000       throughput on Solana`;
 
 const { values, refuse } = readArguments(help, {
