@@ -54,6 +54,16 @@ async function signPayment(chain: TestChain, fixture: MerchantFixture) {
   return { id, relay: () => relayByThirdParty(chain, call) };
 }
 
+/** A payment that its buyer has signed, and a watcher without its asset that has read the chain up to here. */
+async function beginWithoutAsset(chain: TestChain, options: Parameters<typeof makeMerchantFixture>[1] = {}) {
+  const fixture = await makeMerchantFixture(chain, options);
+  await fixture.watch();
+  const payment = await signPayment(chain, fixture);
+  const without = await makeWatcherWithout(chain, fixture.databaseUrl, fixture.clock);
+  await without.watch();
+  return { fixture, without, ...payment };
+}
+
 /** Both clocks pass the deadline, and the block of the deadline is final. */
 async function passDeadline(chain: TestChain, fixture: MerchantFixture): Promise<void> {
   fixture.clock.advance(3 * MINUTE);
@@ -64,11 +74,7 @@ async function passDeadline(chain: TestChain, fixture: MerchantFixture): Promise
 
 test("a transfer that arrived while the networks file lacked its asset is found once the asset is back, before its payment expires", async () => {
   const chain = await startChain();
-  const fixture = await makeMerchantFixture(chain);
-  await fixture.watch();
-  const { id, relay } = await signPayment(chain, fixture);
-  const without = await makeWatcherWithout(chain, fixture.databaseUrl, fixture.clock);
-  await without.watch();
+  const { fixture, without, id, relay } = await beginWithoutAsset(chain);
   await relay();
   await mine(chain, 20);
   await without.watch();
@@ -91,11 +97,7 @@ test.each<[string, string, (result: unknown) => unknown]>([
   async (_what, of, spoil) => {
     const chain = await startChain();
     const liar = await startAlteringProxy({ target: chain.url });
-    const fixture = await makeMerchantFixture(chain, { rpcUrls: [liar.url, chain.url] });
-    await fixture.watch();
-    const { id, relay } = await signPayment(chain, fixture);
-    const without = await makeWatcherWithout(chain, fixture.databaseUrl, fixture.clock);
-    await without.watch();
+    const { fixture, without, id, relay } = await beginWithoutAsset(chain, { rpcUrls: [liar.url, chain.url] });
     await relay();
     await mine(chain, 20);
     await without.watch();
@@ -112,11 +114,7 @@ test.each<[string, string, (result: unknown) => unknown]>([
 
 test("a payment waits for an asset that was gone for more than a day, from the moment at which it is read again", async () => {
   const chain = await startChain();
-  const fixture = await makeMerchantFixture(chain);
-  await fixture.watch();
-  const { id, relay } = await signPayment(chain, fixture);
-  const without = await makeWatcherWithout(chain, fixture.databaseUrl, fixture.clock);
-  await without.watch();
+  const { fixture, without, id, relay } = await beginWithoutAsset(chain);
   await relay();
   fixture.clock.advance(25 * 60 * MINUTE);
   await passDeadline(chain, fixture);
@@ -205,11 +203,7 @@ test("a chain is read again from a block that an operator sets, as the runbook o
 
 test("a payment whose asset has been gone for a day expires", async () => {
   const chain = await startChain();
-  const fixture = await makeMerchantFixture(chain);
-  await fixture.watch();
-  const { id } = await signPayment(chain, fixture);
-  const without = await makeWatcherWithout(chain, fixture.databaseUrl, fixture.clock);
-  await without.watch();
+  const { fixture, without, id } = await beginWithoutAsset(chain);
   await passDeadline(chain, fixture);
   await without.watch();
   expect(await expirePayment(without.deps, id)).toMatchObject({ decided: false });
