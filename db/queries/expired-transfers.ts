@@ -53,12 +53,16 @@ export async function listExpiredReady(
   return rows.map(readSolanaRow);
 }
 
-/** How long after a payment's deadline money that is not final keeps a transfer from ending, milliseconds: an endpoint may be out so long. */
+/**
+ * How long after a payment's deadline, or after money that names it was first observed, money that is not final keeps a transfer from ending,
+ * milliseconds: an endpoint may be out so long.
+ */
 const LONGEST_WAIT_MS = 86_400_000;
 
 /**
  * SQL: money that makes the movement of a quote of a transfer's payment, and moved before its deadline, is not final yet. It pays then, or
- * is an exception. One endpoint may have invented it, so this ends a day after the deadline. `name` is the alias of `transfer`.
+ * is an exception. One endpoint may have invented it, and invent more, so this ends a day after the deadline, or after the first money that
+ * names the payment was observed: no worker may have run for long. `name` is the alias of `transfer`.
  */
 export const isAwaitingMoney = (name: string, now: Date) => sql<boolean>`exists (
   select from observation s join payment p on p.id = ${sql.ref(`${name}.payment_id`)}
@@ -67,7 +71,8 @@ export const isAwaitingMoney = (name: string, now: Date) => sql<boolean>`exists 
     and not s.booked and coalesce(s.moved_at <= p.expires_at, true)
     and (o.chain, o.authorization_nonce, o.token, o.payer, o.receiver, o.amount)
       = (s.chain, s.authorization_nonce, s.token, s.payer, s.receiver, s.amount)
-    and p.expires_at > ${new Date(now.getTime() - LONGEST_WAIT_MS)})`;
+    and greatest(p.expires_at, (select min(f.observed_at) from observation f
+      where f.authorization_nonce = s.authorization_nonce)) > ${new Date(now.getTime() - LONGEST_WAIT_MS)})`;
 
 /**
  * Locks transfers until the commit, and returns the ids of those that may end: no other money may pay their payments once it is final.

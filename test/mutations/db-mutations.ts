@@ -705,8 +705,14 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "money that one endpoint has invented keeps a transfer from ending for ever",
-        find: "and p.expires_at > ${new Date(now.getTime() - LONGEST_WAIT_MS)})`;",
+        find: "and greatest(p.expires_at, (select min(f.observed_at) from observation f\n      where f.authorization_nonce = s.authorization_nonce)) > ${new Date(now.getTime() - LONGEST_WAIT_MS)})`;",
         replace: ")`;",
+        tests: ["test/integration/db/queries/expired-transfers.test.ts"],
+      },
+      {
+        name: "money that an endpoint invents again and again keeps a transfer from ending for ever",
+        find: "select min(f.observed_at)",
+        replace: "select max(f.observed_at)",
         tests: ["test/integration/db/queries/expired-transfers.test.ts"],
       },
       {

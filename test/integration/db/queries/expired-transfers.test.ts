@@ -90,3 +90,16 @@ test("money that does not become final keeps a transfer from ending until a day 
   expect(await isEndable(DAY_MS - 1)).toBe(false);
   expect(await isEndable(DAY_MS)).toBe(true);
 });
+
+test("money that workers find only days after the payment's deadline keeps a transfer from ending for a day, however much names it later", async () => {
+  const { id, movement } = await makeExpired();
+  const found = new Date(now.getTime() + 9 * DAY_MS);
+  const isEndable = async (afterMs: number) =>
+    (await lockEndable(db, [id], new Date(found.getTime() + afterMs))).has(id);
+  await insertObservations(db, [{ ...movement, observed_at: found }]);
+  expect(await isEndable(DAY_MS - 1)).toBe(false);
+  const later = new Date(found.getTime() + DAY_MS / 2);
+  await insertObservations(db, [{ ...movement, observed_at: later, log_index: 1 }]);
+  expect(await isEndable(DAY_MS - 1)).toBe(false);
+  expect(await isEndable(DAY_MS)).toBe(true);
+});
