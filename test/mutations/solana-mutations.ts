@@ -220,7 +220,7 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "a payment that was never sent long ago ends before the history is listed",
-        find: "final.height - listedHeight < BLOCKHASH_MS / chain.network.slotMs",
+        find: "final.height - listedHeight < MAX_UNLISTED_SLOTS",
         replace: "true",
         tests: ["test/integration/transfers/solana/late-signing.test.ts"],
       },

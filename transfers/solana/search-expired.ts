@@ -19,6 +19,11 @@ const MAX_CHECKED = 100;
  * milliseconds: one endpoint may report heights that are far too high. Blockhashes live for a minute or two.
  */
 const BLOCKHASH_MS = 5 * 60_000;
+/**
+ * Slots by which the listing of the history may be behind the final one for these, the lifetime of a blockhash. Theirs have lived for several
+ * lifetimes, so the listing goes back to where the blockhash has expired, also when slots take longer than usual.
+ */
+const MAX_UNLISTED_SLOTS = 150;
 
 /** Buyers' transfers that no relayer had signed, and hashes of transactions. None of them can be included any longer. */
 type Expired = { neverSubmitted: readonly TransferRow[]; neverSeen: readonly string[] };
@@ -67,7 +72,7 @@ async function listNeverSubmitted(
   const ready = await listExpiredReady(deps.db, args);
   const isPast = ({ last_valid_height: last }: SolanaTransferRow) => (last ?? height) < height;
   const expired = await keepExpired(chain, ready.filter(isPast), { final, lastOf: findReportedHeight });
-  const isListed = final.height - listedHeight < BLOCKHASH_MS / chain.network.slotMs;
+  const isListed = final.height - listedHeight < MAX_UNLISTED_SLOTS;
   const long = isListed ? ready.filter((row) => !isPast(row)) : [];
   return [...expired, ...(await keepWithExpiredBlockhash(chain, long, ({ signature }) => signature))];
 }

@@ -155,6 +155,25 @@ describe("a buyer's transaction", () => {
     expect(await tokenBalance(solana, buyer.address)).toBe(0n);
   });
 
+  test("a payment is sent while an endpoint is asked for the blockhash of one that has waited, which is sent afterwards", async () => {
+    const late = await makeAccepted();
+    fixture.clock.advance(10_000);
+    const { paymentId } = await makeAccepted();
+    const sentFor = async (id: string) => (await rowsOf(id)).transactions.length;
+    // Without slots, no blockhash expires on a busy machine.
+    await solana.knobs.pause();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    second.fault.hold(({ method }) => (method === "isBlockhashValid" ? promise : undefined));
+    const submitted = fixture.submit();
+    await waitFor(async () => (await sentFor(paymentId)) === 1, { within: 10_000 });
+    await submitted;
+    expect(await sentFor(late.paymentId)).toBe(0);
+    resolve();
+    await expect.poll(() => fixture.submit().then(() => sentFor(late.paymentId)), { timeout: 30_000 }).toBe(1);
+    await solana.knobs.resume();
+    for (const id of [paymentId, late.paymentId]) await fixture.watchUntilState(id, "succeeded");
+  });
+
   test("a transaction that fails on chain ends its payment once the failure is final, and not earlier", async () => {
     // The blockhash is valid for 150 slots, and the held transaction uses 100 of them.
     await solana.knobs.setSlotMs(200);
