@@ -437,6 +437,12 @@ export const solanaMutations: readonly MutationGroup[] = [
         find: "const wanted = payments.filter(({ payer }) => !refused.has(payer));",
         replace: "const wanted = payments;",
       },
+      {
+        name: "payments wait until an endpoint is asked for the blockhash of an earlier one",
+        find: "const late = wanted.filter((row) => isLate(deps, row));",
+        replace: "const late = wanted;",
+        tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
+      },
     ],
   },
   {
@@ -445,7 +451,7 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a transfer whose blockhash expired while no worker ran is signed, and its buyer's own transfer pays nothing",
-        find: "const expired = late.filter(isExpired);",
+        find: "const expired = rows.filter(isExpired);",
         replace: "const expired: SolanaTransferRow[] = [];",
       },
       {

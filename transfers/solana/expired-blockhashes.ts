@@ -2,38 +2,28 @@ import { type BlockhashReports, readBlockhashReports } from "../../chains/solana
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { parseTransaction } from "../../chains/solana/wire-format.ts";
 import type { SolanaTransferRow } from "../../db/queries/transfers.ts";
-import type { TransferDeps } from "../transfer-deps.ts";
 import { REQUIRED_ENDPOINTS } from "./list-agreement.ts";
 
-/**
- * A transfer that was accepted longer ago than this may have waited, while no worker ran, until its blockhash expired, milliseconds. Workers
- * sign the others without asking, because their blockhashes were valid when they were accepted.
- */
-const LATE_MS = 5_000;
-
 /** Transfers whose buyers' transactions may be signed, and those whose blockhash has expired. */
-type Sorted = { signable: readonly SolanaTransferRow[]; expired: readonly SolanaTransferRow[] };
+export type SortedByBlockhash = { signable: readonly SolanaTransferRow[]; expired: readonly SolanaTransferRow[] };
 
 /**
  * Sorts ready transfers of buyers by whether the blockhash of their transaction has expired: bytes that cannot be included any longer
  * must not be sent, because a payment whose transfer was never sent can still be paid by its buyer's own transfer. Of three endpoints,
- * two decide. Of two that disagree, the one decides that knows the blockhash. A late transfer is in neither list while no endpoint
- * answers. Never throws.
+ * two decide. Of two that disagree, the one decides that knows the blockhash. A transfer is in neither list while no endpoint answers.
+ * Never throws.
  */
 export async function sortByBlockhash(
-  deps: Pick<TransferDeps, "now">,
   chain: SolanaChain,
   rows: readonly SolanaTransferRow[],
-): Promise<Sorted> {
-  const now = deps.now().getTime();
-  const late = rows.filter(({ created_at: at }) => now - at.getTime() > LATE_MS);
-  const reports = await readReports(chain, late, { bytesOf: ({ signature }) => signature, commitment: "processed" });
+): Promise<SortedByBlockhash> {
+  const reports = await readReports(chain, rows, { bytesOf: ({ signature }) => signature, commitment: "processed" });
   const isExpired = (row: SolanaTransferRow) => {
     const { valid = 0, invalid = 0 } = reports.get(row) ?? {};
     return invalid >= REQUIRED_ENDPOINTS || (invalid > 0 && valid === 0);
   };
-  const expired = late.filter(isExpired);
-  const unknown = late.filter((row) => reports.get(row)?.valid === 0 && !isExpired(row));
+  const expired = rows.filter(isExpired);
+  const unknown = rows.filter((row) => reports.get(row)?.valid === 0 && !isExpired(row));
   return { signable: rows.filter((row) => !expired.includes(row) && !unknown.includes(row)), expired };
 }
 

@@ -12,7 +12,7 @@ import { screenByList } from "../list-screening.ts";
 import { traceTransfers } from "../trace-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { broadcastStored } from "./broadcast-transactions.ts";
-import { sortByBlockhash } from "./expired-blockhashes.ts";
+import { isLate, sortLate } from "./late-payments.ts";
 import { type Signing, storeSignings } from "./store-transactions.ts";
 import { submitPayouts } from "./submit-payouts.ts";
 
@@ -24,9 +24,8 @@ const EXPIRED = "its blockhash expired before it was sent";
 /**
  * Submits the ready transfers of a cluster. The relayer signs a buyer's transaction once: the bytes, the first signature and
  * the last height are stored before the broadcast, and no second transaction is ever signed for the same payment. One whose blockhash
- * has expired is not signed. The
- * treasury's transfers use durable nonces (see submitPayouts), and buyers do not wait for them. Returns `more` when another
- * call can do more work now.
+ * has expired is not signed. The treasury's transfers use durable nonces (see submitPayouts), and buyers do not wait for them. Returns
+ * `more` when another call can do more work now.
  */
 export async function submitReady(
   deps: TransferDeps,
@@ -59,8 +58,9 @@ export async function submitReady(
 }
 
 /**
- * Signs, stores and broadcasts buyers' transactions. Holds a transfer that cannot be signed, and one whose blockhash has expired. Sends
- * nothing for a payer that fails screening. Returns how many were sent or have expired, which the next call does not find again.
+ * Sends buyers' transactions. Those that were accepted long ago are checked first (`sortLate`), and the others do not wait for them. Holds
+ * a transfer whose blockhash has expired. Sends nothing for a payer that fails screening. Returns how many were sent or have expired, which
+ * the next call does not find again.
  */
 async function submitPayments(
   deps: TransferDeps,
@@ -71,11 +71,39 @@ async function submitPayments(
   if (payments.length === 0) return 0;
   const payers = payments.map(({ payer }) => payer);
   const refused = screenByList(deps, chain.chain, payers);
+  const wanted = payments.filter(({ payer }) => !refused.has(payer));
+  const late = wanted.filter((row) => isLate(deps, row));
+  let done = 0;
+  const send = async (rows: readonly SolanaTransferRow[]) => {
+    done += await signAndSend(deps, chain, rows, epoch);
+  };
+  const holdExpired = ({ id }: SolanaTransferRow) => {
+    done += 1;
+    deps.log.warn({ transfer: id, chain: chain.chain }, "buyer's transaction has expired; it is not sent");
+    return holdTransfer(deps.db, { id, error: EXPIRED, now: deps.now() });
+  };
+  await attemptAll([
+    () => send(wanted.filter((row) => !late.includes(row))),
+    ...payments.filter(({ payer }) => refused.has(payer)).map((row) => () => declineTransfer(deps, row, declined)),
+    async () => {
+      const { signable, expired } = await sortLate(deps, chain, late);
+      // The watcher ends those that have expired, or their payments are paid by other transfers until then.
+      await attemptAll([() => send(signable), ...expired.map((row) => () => holdExpired(row))]);
+    },
+  ]);
+  return done;
+}
+
+/** Signs, stores and broadcasts buyers' transactions. Holds a transfer that cannot be signed. Returns how many were stored. */
+async function signAndSend(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  rows: readonly SolanaTransferRow[],
+  epoch: string,
+): Promise<number> {
   const signings: Signing[] = [];
   const failing: { row: SolanaTransferRow; error: string }[] = [];
-  const wanted = payments.filter(({ payer }) => !refused.has(payer));
-  const { signable, expired } = await sortByBlockhash(deps, chain, wanted);
-  const signed = await Promise.all(signable.map(async (row) => ({ row, signing: await sign(deps, chain, row) })));
+  const signed = await Promise.all(rows.map(async (row) => ({ row, signing: await sign(deps, chain, row) })));
   for (const { row, signing } of signed) {
     if (typeof signing === "string") failing.push({ row, error: signing });
     else signings.push(signing);
@@ -83,18 +111,12 @@ async function submitPayments(
   const stored = await storeSignings(deps, chain, signings, epoch);
   await attemptAll([
     () => broadcastStored(deps, chain, stored),
-    ...payments.filter(({ payer }) => refused.has(payer)).map((row) => () => declineTransfer(deps, row, declined)),
     ...failing.map(({ row, error }) => () => {
       deps.log.error({ transfer: row.id, chain: chain.chain, error }, "buyer's transaction is held");
       return holdTransfer(deps.db, { id: row.id, error, now: deps.now() });
     }),
-    // The watcher ends them, or their payments are paid by other transfers until then.
-    ...expired.map((row) => () => {
-      deps.log.warn({ transfer: row.id, chain: chain.chain }, "buyer's transaction has expired; it is not sent");
-      return holdTransfer(deps.db, { id: row.id, error: EXPIRED, now: deps.now() });
-    }),
   ]);
-  return stored.length + expired.length;
+  return stored.length;
 }
 
 /**
