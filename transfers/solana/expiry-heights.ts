@@ -11,7 +11,7 @@ const MARGIN_BLOCKS = 32;
 /** A signed height that is this many blocks above the final one was never reached: a final block is some 32 behind the newest. */
 const MAX_ABOVE_FINAL = 100;
 /** A height that is this many blocks above the final one does not count while two endpoints report lower ones. Finality seldom lags as much. */
-export const FAR_ABOVE_FINAL = 1_000;
+const FAR_ABOVE_FINAL = 1_000;
 
 /**
  * Returns the last block height at which a transaction of ours can be included that has a blockhash. It is rather too high: bytes that

@@ -3,7 +3,7 @@ import { type Earliest, listNeverSeen } from "../../chains/solana/never-seen.ts"
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { FAR_ABOVE_FINAL, findExpiryHeight, findNonceSlot } from "./expiry-heights.ts";
+import { findExpiryHeight, findNonceSlot } from "./expiry-heights.ts";
 
 /**
  * Blocks before a transaction's last valid height in which it can have been included: the 150 of a blockhash, and the slots by which
@@ -43,7 +43,7 @@ function earliestOf(row: SolanaTransactionRow, final: FinalizedState | undefined
   if (slot !== null) return { slot: final ? findNonceSlot(row, final) : slot, signedAt };
   // One endpoint may have reported a last height that is far too high.
   const last = Math.min(row.last_valid_height ?? 0, findExpiryHeight(row) ?? Number.MAX_SAFE_INTEGER);
-  // Both heights may be too high, and say nothing then.
-  if (final && last > final.height + FAR_ABOVE_FINAL) return { height: 0, signedAt };
+  // Both heights may be too high, and say nothing then: the blockhash has expired below the final height.
+  if (final && last > final.height) return { height: 0, signedAt };
   return { height: Math.max(0, last - BLOCKS), signedAt };
 }

@@ -27,6 +27,7 @@ type Report = (height: number) => number;
 type Reports = { lastHeight?: Report; height?: Report; slot?: Report };
 
 const tooHigh: Report = (height) => height + 1_000_000;
+const nearer: Report = (height) => height + 5_000;
 
 /** Makes the first endpoint report a blockhash's last height, or the cluster's heights, as it likes. */
 function makeFirstReport({ lastHeight = (one) => one, height = (one) => one, slot = (one) => one }: Reports): void {
@@ -124,10 +125,13 @@ test("a payment that was never sent does not expire by the height of the only en
   expect(await stateOf(paymentId)).toBe("processing");
 });
 
-test.each<[string, Reports, number]>([
-  ["whatever last height one of them reported", { lastHeight: tooHigh }, 0],
-  ["whatever heights one of them reports", { lastHeight: tooHigh, height: tooHigh }, 6 * 60_000],
-])("a payment stays in processing whose blocks both endpoints have deleted, %s", async (_, reports, laterMs) => {
+const LATER = { slots: 1_000, ms: 6 * 60_000 };
+
+test.each<[string, Reports, { slots: number; ms: number }]>([
+  ["whatever last height one of them reported", { lastHeight: tooHigh }, { ...LATER, ms: 0 }],
+  ["whatever heights one of them reports", { lastHeight: tooHigh, height: tooHigh }, LATER],
+  ["long after one of them reported heights that are nearer", { lastHeight: tooHigh, height: nearer }, { ...LATER, slots: 4_500 }],
+])("a payment stays in processing whose blocks both endpoints have deleted, %s", async (_, reports, later) => {
   makeFirstReport(reports);
   const { paymentId } = await sendLost();
   // An endpoint that an earlier test has refused answers again some seconds later.
@@ -136,8 +140,8 @@ test.each<[string, Reports, number]>([
     return (await ofTwo.rowsOf(paymentId)).transactions[0]?.signed_height;
   };
   await expect.poll(signedHeight, { timeout: 30_000 }).not.toBeNull();
-  await solana.knobs.jump(1_000);
-  fixture.clock.advance(laterMs);
+  await solana.knobs.jump(later.slots);
+  fixture.clock.advance(later.ms);
   const slot = await connection.getSlot("finalized");
   const height = (await connection.getBlockHeight("finalized")) + 1_000_000;
   for (const one of [first, second])
