@@ -127,8 +127,8 @@ export async function listValidBlockhashes(
   return new Map(answers.flat());
 }
 
-/** How many endpoints say that a blockhash is valid, and how many that it is not. */
-export type BlockhashReports = { valid: number; invalid: number };
+/** Whether an endpoint says that a blockhash is valid, and the slot of its state. */
+export type BlockhashReport = { by: string; isValid: boolean; slot: number };
 
 /**
  * Asks each endpoint whether these blockhashes are valid in its newest or final state. One that lags does not know a new blockhash yet,
@@ -138,14 +138,13 @@ export async function readBlockhashReports(
   chain: SolanaChain,
   blockhashes: readonly string[],
   commitment: "processed" | "finalized",
-): Promise<Map<string, BlockhashReports>> {
+): Promise<Map<string, BlockhashReport[]>> {
   const reports = await Promise.all(
-    blockhashes.map(async (blockhash): Promise<[string, BlockhashReports]> => {
+    blockhashes.map(async (blockhash): Promise<[string, BlockhashReport[]]> => {
       const answers = await chain.rpc.queryAvailable("isBlockhashValid", (_connection, call) =>
         askValidity(call, blockhash, commitment),
       );
-      const valid = answers.filter(({ answer }) => answer.value).length;
-      return [blockhash, { valid, invalid: answers.length - valid }];
+      return [blockhash, answers.map(({ by, answer }) => ({ by, isValid: answer.value, slot: answer.context.slot }))];
     }),
   );
   return new Map(reports);

@@ -1,8 +1,11 @@
-import { type BlockhashReports, readBlockhashReports } from "../../chains/solana/cluster-state.ts";
+import { type BlockhashReport, readBlockhashReports } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { parseTransaction } from "../../chains/solana/wire-format.ts";
 import type { SolanaTransferRow } from "../../db/queries/transfers.ts";
 import { REQUIRED_ENDPOINTS } from "./list-agreement.ts";
+
+/** Slots by which an endpoint's final state may be behind its newest one, the lifetime of a blockhash. Usually it is some 32 behind. */
+const MAX_FINAL_BEHIND = 150;
 
 /** Transfers whose buyers' transactions may be signed, and those whose blockhash has expired. */
 export type SortedByBlockhash = { signable: readonly SolanaTransferRow[]; expired: readonly SolanaTransferRow[] };
@@ -19,17 +22,20 @@ export async function sortByBlockhash(
 ): Promise<SortedByBlockhash> {
   const reports = await readReports(chain, rows, { bytesOf: ({ signature }) => signature, commitment: "processed" });
   const isExpired = (row: SolanaTransferRow) => {
-    const { valid = 0, invalid = 0 } = reports.get(row) ?? {};
-    return invalid >= REQUIRED_ENDPOINTS || (invalid > 0 && valid === 0);
+    const of = reports.get(row) ?? [];
+    const invalid = of.filter(({ isValid }) => !isValid).length;
+    return invalid >= REQUIRED_ENDPOINTS || (invalid > 0 && invalid === of.length);
   };
   const expired = rows.filter(isExpired);
-  const unknown = rows.filter((row) => reports.get(row)?.valid === 0 && !isExpired(row));
+  const unknown = rows.filter((row) => reports.get(row)?.length === 0);
   return { signable: rows.filter((row) => !expired.includes(row) && !unknown.includes(row)), expired };
 }
 
 /**
  * Returns those of these transactions of whose blockhash two endpoints, or the only one, say that it is not valid, neither in the newest
- * state nor in the final one, which does not know a new blockhash. The transactions must be older than endpoints lag. Never throws.
+ * state nor in the final one, which does not know a new blockhash. The transactions must be older than endpoints lag. An endpoint whose final
+ * state is old says nothing: while a cluster makes no slots final, a blockhash can expire in the newest state and be valid again after it has
+ * gone back. Never throws.
  */
 export async function keepWithExpiredBlockhash<R>(
   chain: SolanaChain,
@@ -37,19 +43,23 @@ export async function keepWithExpiredBlockhash<R>(
   bytesOf: (row: R) => Uint8Array | null,
 ): Promise<R[]> {
   const required = Math.min(REQUIRED_ENDPOINTS, chain.network.rpc.length);
-  let expired = rows;
-  for (const commitment of ["processed", "finalized"] as const) {
-    const reports = await readReports(chain, expired, { bytesOf, commitment });
-    expired = expired.filter((row) => (reports.get(row)?.invalid ?? 0) >= required);
-  }
-  return [...expired];
+  const newest = await readReports(chain, rows, { bytesOf, commitment: "processed" });
+  const expired = rows.filter((row) => listInvalid(newest, row).length >= required);
+  const final = await readReports(chain, expired, { bytesOf, commitment: "finalized" });
+  const isPast = (row: R, { by, slot }: BlockhashReport) =>
+    listInvalid(newest, row).some((one) => one.by === by && one.slot - slot <= MAX_FINAL_BEHIND);
+  return expired.filter((row) => listInvalid(final, row).filter((one) => isPast(row, one)).length >= required);
+}
+
+function listInvalid<R>(reports: ReadonlyMap<R, readonly BlockhashReport[]>, row: R): readonly BlockhashReport[] {
+  return reports.get(row)?.filter(({ isValid }) => !isValid) ?? [];
 }
 
 async function readReports<R>(
   chain: SolanaChain,
   rows: readonly R[],
   { bytesOf, commitment }: { bytesOf: (row: R) => Uint8Array | null; commitment: "processed" | "finalized" },
-): Promise<Map<R, BlockhashReports>> {
+): Promise<Map<R, BlockhashReport[]>> {
   const named = rows.flatMap((row) => {
     const parsed = parseTransaction(bytesOf(row) ?? new Uint8Array());
     return "error" in parsed ? [] : [{ row, blockhash: parsed.blockhash }];
@@ -57,7 +67,7 @@ async function readReports<R>(
   const all = [...new Set(named.map(({ blockhash }) => blockhash))];
   const reports = await readBlockhashReports(chain, all, commitment);
   return new Map(
-    named.flatMap(({ row, blockhash }): [R, BlockhashReports][] => {
+    named.flatMap(({ row, blockhash }): [R, BlockhashReport[]][] => {
       const report = reports.get(blockhash);
       return report ? [[row, report]] : [];
     }),

@@ -165,6 +165,24 @@ test("a payment whose transaction was lost expires although one of two endpoints
   await expireLater(paymentId);
 });
 
+test("a payment whose transaction was lost stays in processing while the cluster makes no slots final, and expires afterwards", async () => {
+  const { paymentId } = await sendLost();
+  await watchLater();
+  const old = await connection.getEpochInfo("finalized");
+  for (const { alter } of [first, second])
+    alter((method, params, result) => {
+      if (!JSON.stringify(params).includes("finalized")) return result;
+      if (method === "getEpochInfo") return old;
+      return method === "isBlockhashValid" ? { context: { slot: old.absoluteSlot }, value: false } : result;
+    });
+  await solana.knobs.jump(USUAL_BLOCKS);
+  fixture.clock.advance(6 * 60_000);
+  for (let pass = 0; pass < 3; pass += 1) await watchLater();
+  expect(await stateOf(paymentId)).toBe("processing");
+  for (const { alter } of [first, second]) alter(undefined);
+  await expireLater(paymentId);
+});
+
 test("a payment whose blockhash is valid for long stays in processing although one endpoint says that it has expired", async () => {
   const { paymentId } = await sendLost();
   first.alter((method, _params, result) =>
