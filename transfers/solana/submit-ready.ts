@@ -20,6 +20,8 @@ import { submitPayouts } from "./submit-payouts.ts";
 const MAX_SUBMITTED = 100;
 /** Why a transfer is held whose blockhash expired while no worker ran. */
 const EXPIRED = "its blockhash expired before it was sent";
+/** Why a transfer is held that another transaction may have made while no worker ran. */
+const NAMED = "a transaction that is not read yet names it";
 
 /**
  * Submits the ready transfers of a cluster. The relayer signs a buyer's transaction once: the bytes, the first signature and
@@ -59,8 +61,8 @@ export async function submitReady(
 
 /**
  * Sends buyers' transactions. Those that were accepted long ago are checked first (`sortLate`), and the others do not wait for them. Holds
- * a transfer whose blockhash has expired. Sends nothing for a payer that fails screening. Returns how many were sent or have expired, which
- * the next call does not find again.
+ * a transfer whose blockhash has expired, and one that another transaction names. Sends nothing for a payer that fails screening. Returns
+ * how many were sent or held for these reasons, which the next call does not find again.
  */
 async function submitPayments(
   deps: TransferDeps,
@@ -77,18 +79,22 @@ async function submitPayments(
   const send = async (rows: readonly SolanaTransferRow[]) => {
     done += await signAndSend(deps, chain, rows, epoch);
   };
-  const holdExpired = ({ id }: SolanaTransferRow) => {
+  const hold = ({ id }: SolanaTransferRow, error: string) => {
     done += 1;
-    deps.log.warn({ transfer: id, chain: chain.chain }, "buyer's transaction has expired; it is not sent");
-    return holdTransfer(deps.db, { id, error: EXPIRED, now: deps.now() });
+    deps.log.warn({ transfer: id, chain: chain.chain, error }, "buyer's transaction has waited, and is not sent now");
+    return holdTransfer(deps.db, { id, error, now: deps.now() });
   };
   await attemptAll([
     () => send(wanted.filter((row) => !late.includes(row))),
     ...payments.filter(({ payer }) => refused.has(payer)).map((row) => () => declineTransfer(deps, row, declined)),
     async () => {
-      const { signable, expired } = await sortLate(deps, chain, late);
-      // The watcher ends those that have expired, or their payments are paid by other transfers until then.
-      await attemptAll([() => send(signable), ...expired.map((row) => () => holdExpired(row))]);
+      const { signable, expired, named } = await sortLate(deps, chain, late);
+      await attemptAll([
+        () => send(signable),
+        // The watcher ends them, or their payments are paid by other transfers until then.
+        ...expired.map((row) => () => hold(row, EXPIRED)),
+        ...named.map((row) => () => hold(row, NAMED)),
+      ]);
     },
   ]);
   return done;

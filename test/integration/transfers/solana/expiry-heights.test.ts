@@ -130,7 +130,11 @@ const LATER = { slots: 1_000, ms: 6 * 60_000 };
 test.each<[string, Reports, { slots: number; ms: number }]>([
   ["whatever last height one of them reported", { lastHeight: tooHigh }, { ...LATER, ms: 0 }],
   ["whatever heights one of them reports", { lastHeight: tooHigh, height: tooHigh }, LATER],
-  ["long after one of them reported heights that are nearer", { lastHeight: tooHigh, height: nearer }, { ...LATER, slots: 4_500 }],
+  [
+    "long after one of them reported heights that are nearer",
+    { lastHeight: tooHigh, height: nearer },
+    { ...LATER, slots: 4_500 },
+  ],
 ])("a payment stays in processing whose blocks both endpoints have deleted, %s", async (_, reports, later) => {
   makeFirstReport(reports);
   const { paymentId } = await sendLost();

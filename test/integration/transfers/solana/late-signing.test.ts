@@ -36,10 +36,11 @@ async function makeAccepted() {
   await fixture.offer(begun.paymentId, other);
   expect(await confirmAndVerify(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
   const [transfer] = (await rowsOf(begun.paymentId)).transfers;
-  const payBeside = async () => {
+  const payBeside = async ({ isFinal } = { isFinal: true }) => {
     const memo = transfer?.authorization_nonce ?? "";
     const to = fixture.keys.treasury.address;
-    await waitFinalized(solana, await sendTokens(solana, { from: other, to, amount: 1_000_000n, memo }));
+    const signature = await sendTokens(solana, { from: other, to, amount: 1_000_000n, memo });
+    if (isFinal) await waitFinalized(solana, signature);
   };
   return { ...begun, payBeside };
 }
@@ -77,6 +78,30 @@ test("bytes whose blockhash expired while no worker ran are not signed, and the 
   await fixture.watchUntilState(paymentId, "succeeded");
   expect(await exceptions()).toBe(before);
 });
+
+test.each(["listed", "hidden by one endpoint"])(
+  "bytes that waited are not signed while their blockhash is valid, after the buyer's own transfer, which is %s and not final",
+  async (how) => {
+    const before = await exceptions();
+    const { paymentId, payBeside } = await makeAccepted();
+    await payBeside({ isFinal: false });
+    await solana.knobs.pause();
+    fixture.clock.advance(10_000);
+    if (how !== "listed")
+      first.alter((method, _params, result) => (method === "getSignaturesForAddress" ? [] : result));
+    const submit = async () => {
+      await fixture.submit();
+      return { why: (await rowsOf(paymentId)).transfers[0]?.last_error, signed: await signedFor(paymentId) };
+    };
+    const held = { why: "a transaction that is not read yet names it", signed: 0 };
+    await expect.poll(submit, { timeout: 30_000 }).toEqual(held);
+    first.alter(undefined);
+    await solana.knobs.resume();
+    await fixture.watchUntilState(paymentId, "succeeded");
+    expect(await signedFor(paymentId)).toBe(0);
+    expect(await exceptions()).toBe(before);
+  },
+);
 
 test("a transfer that waited is sent while its blockhash is valid, also when one endpoint says that it is not", async () => {
   const { paymentId } = await makeAccepted();
