@@ -1,5 +1,4 @@
-import { type Hex, hexToBigInt, hexToNumber, numberToHex } from "viem";
-import { readHex } from "../../runtime/hex.ts";
+import { type Hex, hexToBigInt, hexToNumber, isHash, maxUint256, numberToHex } from "viem";
 import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
 import { ChainError, parseAnswer } from "../errors.ts";
 import type { Rpc } from "./evm-rpc.ts";
@@ -25,12 +24,32 @@ export async function readBlock(rpc: Rpc, which: number | "latest" | "safe" | "f
   const { hash, number } = block;
   return parseAnswer(() => ({
     number: hexToNumber(number),
-    hash: readHex(hash),
-    parentHash: readHex(block.parentHash),
-    at: new Date(hexToNumber(block.timestamp) * 1000),
-    baseFee: hexToBigInt(block.baseFeePerGas ?? "0x0"),
-    hashes: block.transactions.filter((one) => typeof one === "string"),
+    hash: requireHash(hash),
+    parentHash: requireHash(block.parentHash),
+    at: readTime(block.timestamp),
+    baseFee: readWord(block.baseFeePerGas ?? "0x0"),
+    hashes: block.transactions.filter((one) => typeof one === "string").map(requireHash),
   }));
+}
+
+// What the database cannot store must count as an answer of another form: otherwise each pass would end with its error.
+
+function requireHash(hash: Hex): Hex {
+  if (!isHash(hash)) throw new TypeError("a hash is malformed");
+  return hash;
+}
+
+/** Returns a time in Unix seconds as a date. Throws for one that no date can hold. */
+function readTime(seconds: Hex): Date {
+  const at = new Date(hexToNumber(seconds) * 1000);
+  if (Number.isNaN(at.getTime())) throw new RangeError(`the time ${seconds} is too late`);
+  return at;
+}
+
+function readWord(hex: Hex): bigint {
+  const value = hexToBigInt(hex);
+  if (value > maxUint256) throw new RangeError("a number has more than 32 bytes");
+  return value;
 }
 
 /** Returns the highest block that an endpoint reports as final by the network's policy. */

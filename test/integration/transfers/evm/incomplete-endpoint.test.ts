@@ -37,7 +37,7 @@ async function startWithIncompleteEndpoint() {
     await expect(fixture.watch()).rejects.toThrow(FAILURES);
     await expect(fixture.watch()).rejects.toThrow(FAILURES);
   };
-  return { chain, fixture, hideReceipts, pay, watchInVain };
+  return { chain, first, fixture, hideReceipts, pay, watchInVain };
 }
 
 test.each([
@@ -93,6 +93,22 @@ test("a long gap with a payment is read from the second endpoint when the first 
   const id = await pay();
   await mine(chain, 60);
   await expect(fixture.watch()).rejects.toMatchObject({ code: "rpc_behind" });
+  fixture.clock.advance(WAIT_MS);
+  await fixture.watch();
+  expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
+});
+
+test.each([
+  ["a time that no date holds", { timestamp: "0xffffffffffff" }],
+  ["a fee of more than 32 bytes", { baseFeePerGas: `0x${"f".repeat(70)}` }],
+  ["a transaction whose hash is no hex", { transactions: ["0x\u0000"] }],
+])("a chain goes on with the second endpoint when the blocks of the first one have %s", async (_what, members) => {
+  const { first, fixture, pay } = await startWithIncompleteEndpoint();
+  first.alter((method, _params, result) =>
+    method === "eth_getBlockByNumber" && result ? { ...result, ...members } : result,
+  );
+  const id = await pay();
+  await expect(fixture.watch()).rejects.toMatchObject({ code: "rpc_answer" });
   fixture.clock.advance(WAIT_MS);
   await fixture.watch();
   expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
