@@ -21,7 +21,7 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
     identify: {
       method: "eth_chainId",
       query: async (send) => {
-        const id = hexToNumber(await toRpc(send)({ method: "eth_chainId" }));
+        const id = await readChainId(toRpc(send));
         return { chain: `eip155:${id}`, description: `chain id ${id}` };
       },
     },
@@ -73,6 +73,20 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
     compareHeights: failover.compareHeights,
     listStatuses: failover.listStatuses,
   };
+}
+
+/** Returns the id of an endpoint's chain. One that answers with none counts as one that does not answer, because it may serve any chain. */
+async function readChainId(rpc: Rpc): Promise<number> {
+  try {
+    return hexToNumber(await rpc({ method: "eth_chainId" }));
+  } catch (cause) {
+    if (isSilence(cause)) throw cause;
+    throw new ChainError("rpc_unreachable", {
+      cause,
+      detail: "its chain id cannot be read",
+      waitMs: readWaitMs(cause),
+    });
+  }
 }
 
 /** Types a function by the methods of the JSON-RPC API. */

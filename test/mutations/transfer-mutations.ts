@@ -395,6 +395,38 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/evm/blocks.ts",
+    tests: ["test/integration/transfers/evm/incomplete-endpoint.test.ts"],
+    mutations: [
+      {
+        name: "a block with a time that no date holds stops a chain",
+        find: "if (Number.isNaN(at.getTime())) throw",
+        replace: "if (false) throw",
+      },
+      {
+        name: "a block with a fee that cannot be stored stops a chain",
+        find: "if (value > maxUint256) throw",
+        replace: "if (value > maxUint256 && false) throw",
+      },
+      {
+        name: "a block with a hash that cannot be stored stops a chain",
+        find: "if (!isHash(hash)) throw",
+        replace: "if (!isHash(hash) && false) throw",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/open-endpoints.ts",
+    tests: ["test/integration/workers/wrong-chain-endpoint.test.ts"],
+    mutations: [
+      {
+        name: "an endpoint whose chain id cannot be read keeps the next one from being asked",
+        find: "if (isSilence(cause)) throw cause;",
+        replace: "throw cause;",
+      },
+    ],
+  },
+  {
     file: "chains/errors.ts",
     tests: ["test/unit/transfers/evm/incomplete-endpoints.test.ts"],
     mutations: [
