@@ -69,65 +69,93 @@ export async function endExpiredAuthorizations(
   // An empty page after others says nothing about their searches.
   if (expired.length === 0 && after === undefined) searches.clear();
   if (expired.length === 0) return;
-  const views = (await readViews(chain, (view) => readUsedAuthorizations(view, expired, finalNumber))).map((view) => ({
-    ...view,
-    mayRead: limitReads(deps, args.signal),
-  }));
-  const answering = (id: string) => views.filter(({ value }) => !value.unknown.has(id));
+  const limitReads = openLimit(deps, args.signal);
+  const viewAt = openViews(chain, async (view) => {
+    const read = await readUsedAuthorizations(view, expired, finalNumber);
+    return { ...read, chain: view, mayRead: limitReads() };
+  });
+  // Throws when no endpoint answers.
+  await viewAt(0);
   const errors: unknown[] = [];
-  for (const transfer of expired.filter(({ id }) => answering(id).length > 0)) {
-    const end = async () => {
-      const at = { number: finalNumber, at: final.at };
-      const failures: unknown[] = [];
-      // One endpoint can show a movement that the other one omits, or for which its search fails.
-      for (const { chain: view, value, mayRead } of answering(transfer.id)) {
-        if (!value.used.has(transfer.id)) continue;
-        const left = openSearch(searches, transfer.id, view.rpc, listSearchedBlocks(chain, transfer, at));
-        let made: TokenMovement | undefined;
-        try {
-          made = await findTransferMovement(view, transfer, { left, mayRead });
-        } catch (error) {
-          if (!isTransientChainError(error)) throw error;
-          failures.push(error);
-          continue;
-        }
-        if (made) {
-          searches.delete(transfer.id);
-          // The money is in the ledger already, and an operator decides about it.
-          if (await hasBooked(deps.db, chain.chain, [made]))
-            return endOne(deps, transfer, { reason: BOOKED, book: args.handlers.ended });
-          return recordFound(deps, chain, made, args.handlers.unsolicited);
-        }
-        if (left.to >= left.from) return;
-      }
-      const answered = answering(transfer.id).length - failures.length;
-      // Only an answer that cannot be read counts as none, because a later one may be the same.
-      const failure = failures.find((error) => answered === 0 || !isUnreadable(error));
-      if (failure) throw failure;
-      if (isLargeAmount(chain, chain.tokens.get(transfer.asset), transfer.amount) && answered < ASKED_ENDPOINTS)
-        throw new ChainError("rpc_unreachable", { detail: `a second endpoint, for transfer ${transfer.id}` });
-      await endOne(deps, transfer, { reason: UNUSED, book: args.handlers.ended });
-      searches.delete(transfer.id);
-    };
-    // A transfer that cannot be decided now must not keep the others from ending.
-    await end().catch((error: unknown) => errors.push(error));
-  }
-  if (views.some(({ value }) => value.unknown.size > 0))
-    errors.push(new ChainError("rpc_answer", { detail: "whether authorizations are used" }));
+  const of = { viewAt, searches, at: { number: finalNumber, at: final.at }, handlers: args.handlers };
+  // A transfer that cannot be decided now must not keep the others from ending.
+  for (const transfer of expired)
+    await endIfUnused(deps, chain, transfer, of).catch((error: unknown) => errors.push(error));
   if (errors.length > 0) throw errors[0];
 }
 
 /**
- * Returns a function that says whether a pass may search another part. Each pass searches at least one, so that every search
- * ends.
+ * Ends a transfer whose authorization two endpoints do not show as used by it; one is enough for a small amount while the others do not
+ * answer. Records its movement if an endpoint shows one.
  */
-function limitReads({ now }: Pick<TransferDeps, "now">, signal: AbortSignal): () => boolean {
-  const until = now().getTime() + SEARCH_MS;
-  let isFirst = true;
+async function endIfUnused(
+  deps: TransferDeps,
+  chain: EvmChain,
+  transfer: ExpiredTransfer,
+  of: {
+    viewAt: (index: number) => Promise<View | undefined>;
+    searches: Searches;
+    at: { number: number; at: Date };
+    handlers: { ended: BookEnded; unsolicited: BookUnsolicited };
+  },
+): Promise<void> {
+  const { viewAt, searches, at, handlers } = of;
+  const failures: unknown[] = [];
+  let answered = 0;
+  // One endpoint can show a movement that another one omits, or for which its search fails.
+  for (let index = 0; answered < ASKED_ENDPOINTS; index += 1) {
+    const view = await viewAt(index);
+    if (!view) break;
+    if (view.unknown.has(transfer.id)) continue;
+    if (view.used.has(transfer.id)) {
+      const left = openSearch(searches, transfer.id, view.chain.rpc, listSearchedBlocks(chain, transfer, at));
+      let made: TokenMovement | undefined;
+      try {
+        made = await findTransferMovement(view.chain, transfer, { left, mayRead: view.mayRead });
+      } catch (error) {
+        if (!isTransientChainError(error)) throw error;
+        failures.push(error);
+        continue;
+      }
+      if (made) {
+        searches.delete(transfer.id);
+        // The money is in the ledger already, and an operator decides about it.
+        if (await hasBooked(deps.db, chain.chain, [made]))
+          return endOne(deps, transfer, { reason: BOOKED, book: handlers.ended });
+        return recordFound(deps, chain, made, handlers.unsolicited);
+      }
+      if (left.to >= left.from) return;
+    }
+    answered += 1;
+  }
+  const failure = failures.find((error) => answered === 0 || !isLasting(error));
+  if (failure && answered < ASKED_ENDPOINTS) throw failure;
+  if (answered === 0) throw new ChainError("rpc_answer", { detail: `whether transfer ${transfer.id} was made` });
+  if (isLargeAmount(chain, chain.tokens.get(transfer.asset), transfer.amount) && answered < ASKED_ENDPOINTS)
+    throw new ChainError("rpc_unreachable", { detail: `a second endpoint, for transfer ${transfer.id}` });
+  await endOne(deps, transfer, { reason: UNUSED, book: handlers.ended });
+  searches.delete(transfer.id);
+}
+
+/** Returns true for an error that later answers of the endpoint may have too: it counts as one that does not answer. */
+function isLasting(error: unknown): boolean {
+  return isUnreadable(error) || (error instanceof ChainError && error.code === "logs_refused");
+}
+
+/**
+ * Returns a function that opens, for an endpoint, a function that says whether a pass may search another part. The time begins with the first
+ * search of the pass. Each pass searches at least one part at each endpoint, so that every search ends.
+ */
+function openLimit({ now }: Pick<TransferDeps, "now">, signal: AbortSignal): () => () => boolean {
+  let until: number | undefined;
   return () => {
-    const may = isFirst || (!signal.aborted && now().getTime() < until);
-    isFirst = false;
-    return may;
+    let isFirst = true;
+    return () => {
+      until ??= now().getTime() + SEARCH_MS;
+      const may = isFirst || (!signal.aborted && now().getTime() < until);
+      isFirst = false;
+      return may;
+    };
   };
 }
 
@@ -139,22 +167,33 @@ function openSearch(searches: Searches, id: string, rpc: Rpc, all: BlockRange): 
   return left;
 }
 
-/** Reads from each of the first endpoints that answer, and from any endpoint when none of them does. */
-async function readViews<T>(
+/** What an endpoint shows of authorizations, and whether a pass may search it further. */
+type View = { chain: EvmChain; used: Set<string>; unknown: Set<string>; mayRead: () => boolean };
+
+/**
+ * Returns a function that reads from the endpoints that answer, in their order: each one once, and only when its view is asked for.
+ * Returns undefined after the last one. When none of them answers, the only view is that of any endpoint.
+ */
+function openViews(
   chain: EvmChain,
-  read: (view: EvmChain) => Promise<T>,
-): Promise<{ chain: EvmChain; value: T }[]> {
-  const views: { chain: EvmChain; value: T }[] = [];
-  for (const { rpc } of chain.endpoints) {
-    if (views.length === ASKED_ENDPOINTS) break;
-    const view = { ...chain, rpc };
-    const value = await read(view).catch((error: unknown) => {
-      if (error instanceof ChainError && error.transient) return undefined;
-      throw error;
-    });
-    if (value !== undefined) views.push({ chain: view, value });
-  }
-  return views.length > 0 ? views : [{ chain, value: await read(chain) }];
+  read: (view: EvmChain) => Promise<View>,
+): (index: number) => Promise<View | undefined> {
+  const views: View[] = [];
+  const unasked = [...chain.endpoints];
+  return async (index) => {
+    while (views.length <= index) {
+      const endpoint = unasked.shift();
+      if (!endpoint) break;
+      const view = await read({ ...chain, rpc: endpoint.rpc }).catch((error: unknown) => {
+        // One that serves another chain, or has no contracts yet, must not keep the others from being asked.
+        if (error instanceof ChainError) return undefined;
+        throw error;
+      });
+      if (view) views.push(view);
+    }
+    if (views.length === 0) views.push(await read(chain));
+    return views[index];
+  };
 }
 
 async function recordFound(

@@ -12,6 +12,8 @@ const asksFor = (topic: string, params: unknown[]) => (params[0] as Topics).topi
 const malformed: Record<string, Alter> = {
   "results of calls": (method, _params, result) => (method === "eth_call" ? "0x12" : result),
   "results of calls that are no text": (method, _params, result) => (method === "eth_call" ? 7 : result),
+  // As a node does that begins to read its chain and has no contract yet.
+  "results of calls that are empty": (method, _params, result) => (method === "eth_call" ? "0x" : result),
 };
 
 test.each(Object.entries(malformed))(
@@ -54,37 +56,52 @@ test("a transfer that no reading showed is found although one endpoint's search 
   expect(await fixture.statesOf([id])).toEqual(["included"]);
 });
 
-test("authorizations of a token expire although one endpoint shows no result of its contract, except large ones", async () => {
-  const chain = await startChain();
-  const odd = await startAlteringProxy({ target: chain.url });
-  const plain = await makeTransfersFixture(chain);
-  const assets = plain.evm.network.assets.map((asset) => ({ ...asset, agreementThreshold: "2" }));
-  const fixture = await makeTransfersFixture(chain, { rpcUrls: [odd.url, chain.url], change: { assets } });
-  const { timestamp } = await chain.client.getBlock();
-  const ids: string[] = [];
-  for (const amount of [1n, 2n])
-    ids.push((await fixture.sign(await fundBuyer(chain), amount, { validBefore: Number(timestamp) + 3_600 })).id);
-  // Only the first result of a call, the number of the block, is left.
-  odd.alter((method, [call], result) => {
-    const { data } = (call ?? {}) as { data?: Hex };
-    if (method !== "eth_call" || !data?.startsWith(toFunctionSelector(multicallAbi[0]))) return result;
-    const [abi, functionName] = [multicallAbi, "tryAggregate" as const];
-    const outcomes = decodeFunctionResult({ abi, functionName, data: result as Hex });
-    const altered = outcomes.map((one, index) => (index === 0 ? one : { success: true, returnData: "0x" as Hex }));
-    return encodeFunctionResult({ abi, functionName, result: altered });
-  });
-  await chain.client.increaseTime({ seconds: 7_200 });
-  await mine(chain, 2);
-  for (let pass = 0; pass < 2; pass += 1) await fixture.watch().catch(() => undefined);
-  expect(await fixture.statesOf(ids)).toEqual(["ended", "ready"]);
-});
+test.each([
+  ["two endpoints", "except large ones", "ready"],
+  ["three endpoints", "also large ones", "ended"],
+])(
+  "authorizations of a token expire although one of %s shows no result of its contract, %s",
+  async (of, _except, large) => {
+    const chain = await startChain();
+    const [odd, third] = [
+      await startAlteringProxy({ target: chain.url }),
+      await startAlteringProxy({ target: chain.url }),
+    ];
+    const rpcUrls = [odd.url, chain.url, ...(of === "three endpoints" ? [third.url] : [])];
+    const plain = await makeTransfersFixture(chain);
+    const assets = plain.evm.network.assets.map((asset) => ({ ...asset, agreementThreshold: "2" }));
+    const fixture = await makeTransfersFixture(chain, { rpcUrls, change: { assets } });
+    const { timestamp } = await chain.client.getBlock();
+    const ids: string[] = [];
+    for (const amount of [1n, 2n])
+      ids.push((await fixture.sign(await fundBuyer(chain), amount, { validBefore: Number(timestamp) + 3_600 })).id);
+    // Only the first result of a call, the number of the block, is left.
+    odd.alter((method, [call], result) => {
+      const { data } = (call ?? {}) as { data?: Hex };
+      if (method !== "eth_call" || !data?.startsWith(toFunctionSelector(multicallAbi[0]))) return result;
+      const [abi, functionName] = [multicallAbi, "tryAggregate" as const];
+      const outcomes = decodeFunctionResult({ abi, functionName, data: result as Hex });
+      const altered = outcomes.map((one, index) => (index === 0 ? one : { success: true, returnData: "0x" as Hex }));
+      return encodeFunctionResult({ abi, functionName, result: altered });
+    });
+    await chain.client.increaseTime({ seconds: 7_200 });
+    await mine(chain, 2);
+    for (let pass = 0; pass < 2; pass += 1) await fixture.watch().catch(() => undefined);
+    expect(await fixture.statesOf(ids)).toEqual(["ended", large]);
+  },
+);
+
+const GARBLED = [{ topics: "zz" }];
+const PRUNED = new RpcRefusal({ code: -32_000, message: "pruned history unavailable" });
 
 test.each([
-  ["small", "ends", 1n, "ended"],
-  ["large", "does not end", 2n, "ready"],
+  ["small", "ends", "garbles logs", { amount: 1n, state: "ended", logs: GARBLED }],
+  ["small", "ends", "has deleted logs", { amount: 1n, state: "ended", logs: PRUNED }],
+  ["large", "does not end", "garbles logs", { amount: 2n, state: "ready", logs: GARBLED }],
+  ["large", "does not end", "has deleted logs", { amount: 2n, state: "ready", logs: PRUNED }],
 ])(
-  "a %s transfer whose authorization was used for something else %s while one endpoint garbles logs",
-  async (_size, _what, amount, state) => {
+  "a %s transfer whose authorization was used for something else %s while one endpoint %s",
+  async (_size, _ends, _what, { amount, state, logs }) => {
     const chain = await startChain();
     const proxies = [await startAlteringProxy({ target: chain.url }), await startAlteringProxy({ target: chain.url })];
     const plain = await makeTransfersFixture(chain);
@@ -97,7 +114,7 @@ test.each([
     for (const [index, proxy] of proxies.entries())
       proxy.alter((method, params, result) => {
         if (method !== "eth_getLogs") return result;
-        return index === 0 && asksFor(AUTHORIZATION_USED_TOPIC, params) ? [{ topics: "zz" }] : [];
+        return index === 0 && asksFor(AUTHORIZATION_USED_TOPIC, params) ? logs : [];
       });
     await chain.client.increaseTime({ seconds: 7_200 });
     await mine(chain, 2);
