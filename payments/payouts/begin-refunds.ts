@@ -67,7 +67,7 @@ export async function beginRefunds(
       if (waiting.has(refund.id)) {
         deps.log.error(
           { refund: refund.id },
-          "refund waits: the chain shows refunds of its payment that the database lacks",
+          "refund waits: the chain shows refunds of its payment, or others of its merchant, that the database lacks",
         );
         outcomes.set(refund.id, "unrecorded_payout");
         continue;

@@ -25,7 +25,7 @@ export type DrawnOf = (balance: BalanceKey) => bigint;
  * buyer has the money, and the database says that the merchant is still owed it. Such a refund is recognized by its nonce: the service
  * derives those of the payments whose payer received the movement, whenever they were settled, on whatever chain they were paid.
  *
- * What the database knows of a refund does not count: it begins and is adopted, and only what it has sent beyond that is yet to be drawn.
+ * What a refund has drawn that has begun again does not count: it is adopted, and only what it has sent beyond that is yet to be drawn.
  * A refund does not count either once an operator has resolved its exception, because the operator has decided who bears it. Call this
  * only when there are unclaimed payouts.
  */
@@ -34,6 +34,8 @@ export async function findForgottenDraws(
   merchantIds: readonly string[],
 ): Promise<DrawnOf> {
   const made = await listUnresolvedPayouts(deps.db, listTreasuries(deps));
+  // A withdrawal of the operator's capital stays unclaimed for ever, and must not make each payout dearer.
+  if (made.length === 0) return () => 0n;
   const addresses = [...new Set(made.map(({ receiver }) => receiver))];
   const payers = await listCustomersAmong(deps.db, { merchantIds, addresses });
   if (payers.length === 0) return () => 0n;
@@ -58,14 +60,16 @@ const nameBalance = ({ merchantId, asset }: BalanceKey) => `${merchantId} ${asse
 /** A refund that the chain shows. `sent` is in minor units of the asset that was paid. */
 type SentRefund = { payment: RefundablePayment; number: number; sent: bigint };
 
-/** Returns the part of a refund that the database does not know, and logs a refund that it does not know at all. */
+/** Returns the part of a refund that is not drawn in the database, and logs a refund that it does not know at all. */
 async function readUndrawn(
   { db, log }: Pick<PaymentDeps, "db" | "log">,
   { payment, number, sent }: SentRefund,
 ): Promise<bigint> {
   const row = (await listRefunds(db, payment.id)).find((one) => one.number === number);
-  const isKnown = row?.state === "due" || row?.state === "paying" || row?.state === "paid";
+  const isKnown = row?.state === "paying" || row?.state === "paid";
   if (isKnown) return sent > row.amount ? sent - row.amount : 0n;
+  // It was requested again and has not begun. The settlements wait for it anyway.
+  if (row?.state === "due") return sent;
   const facts = { merchant: payment.merchant_id, payment: payment.id, number, amount: String(sent) };
   log.error(
     { ...facts, asset: payment.paid_asset },

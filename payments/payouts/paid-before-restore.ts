@@ -111,7 +111,7 @@ export async function findForgottenRefunds(
   if (refunds.length === 0) return { waiting, forgotten };
   const unclaimed = await listUnclaimedPayouts(deps.db, listTreasuries(deps));
   if (unclaimed.size === 0) return { waiting, forgotten };
-  const drawnOf = await findForgottenDraws(deps, merchantsOf(refunds));
+  const needsDrawn = openCover(deps, await findForgottenDraws(deps, merchantsOf(refunds)));
   for (const refund of refunds) {
     const { id, merchant_id: merchantId, payment_id: paymentId, number, asset } = refund;
     if (merchantId === null || paymentId === null) continue;
@@ -123,29 +123,38 @@ export async function findForgottenRefunds(
       forgotten.set(id, own);
       continue;
     }
-    if (await needsDrawn(deps, { ...refund, merchant_id: merchantId }, drawnOf)) waiting.add(id);
-    if (!made) continue;
-    const sent = (await listRefunds(deps.db, paymentId)).map((one) => {
-      const amount = findMade(one.number)?.amount ?? 0n;
-      return amount > one.amount ? { ...one, amount } : one;
-    });
-    if (computeLeft((await findPaymentRow(deps.db, paymentId))?.paid_amount ?? null, sent) < 0n) waiting.add(id);
-    for (let later = number + 1; later <= number + LATER_NUMBERS; later += 1) if (findMade(later)) waiting.add(id);
+    if (made) {
+      const sent = (await listRefunds(deps.db, paymentId)).map((one) => {
+        const amount = findMade(one.number)?.amount ?? 0n;
+        return amount > one.amount ? { ...one, amount } : one;
+      });
+      if (computeLeft((await findPaymentRow(deps.db, paymentId))?.paid_amount ?? null, sent) < 0n) waiting.add(id);
+      for (let later = number + 1; later <= number + LATER_NUMBERS; later += 1) if (findMade(later)) waiting.add(id);
+    }
+    if (!waiting.has(id) && (await needsDrawn({ ...refund, merchant_id: merchantId }))) waiting.add(id);
   }
   return { waiting, forgotten };
 }
 
-/** Returns true for a refund that its merchant's settlements cover only with what unknown refunds have drawn on the same balance. */
-async function needsDrawn(
+/**
+ * Returns a function that returns true for a refund that its merchant's settlements cover only with what lost refunds have drawn on the same
+ * balance. It counts what the refunds take that it was called with before and that do not wait.
+ */
+function openCover(
   deps: Pick<PaymentDeps, "db" | "networks">,
-  { merchant_id: merchantId, asset, amount, owed_asset, owed_amount }: RefundRow & { merchant_id: string },
   drawnOf: DrawnOf,
-): Promise<boolean> {
-  const balance = { merchantId, asset: owed_asset ?? asset };
-  const [owed, drawn] = [owed_amount ?? amount, drawnOf(balance)];
-  if (drawn === 0n) return false;
-  const keptOf = await readKeptOf(deps, deps.db, balance);
-  const of = { ...balance, own: null, converted: false, amount: owed + drawn, keptOf };
-  const covered = sumOf(await chooseNotBegun(deps.db, of));
-  return covered >= owed && covered < owed + drawn;
+): (refund: RefundRow & { merchant_id: string }) => Promise<boolean> {
+  const taken = new Map<string, bigint>();
+  return async ({ merchant_id: merchantId, asset, amount, owed_asset, owed_amount }) => {
+    const balance = { merchantId, asset: owed_asset ?? asset };
+    const drawn = drawnOf(balance);
+    if (drawn === 0n) return false;
+    const name = `${merchantId} ${balance.asset}`;
+    const owed = (taken.get(name) ?? 0n) + (owed_amount ?? amount);
+    const keptOf = await readKeptOf(deps, deps.db, balance);
+    const of = { ...balance, own: null, converted: false, amount: owed + drawn, keptOf };
+    const covered = sumOf(await chooseNotBegun(deps.db, of));
+    if (covered >= owed + drawn) taken.set(name, owed);
+    return covered >= owed && covered < owed + drawn;
+  };
 }

@@ -380,8 +380,8 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund is drawn on what a lost refund of another payment has sent",
-        find: "if (await needsDrawn(",
-        replace: "if (false && await needsDrawn(",
+        find: "if (!waiting.has(id) && (await needsDrawn(",
+        replace: "if (false && (await needsDrawn(",
         tests: unrequested,
       },
       {
@@ -389,6 +389,12 @@ export const payoutMutations: readonly MutationGroup[] = [
         find: "return covered >= owed && covered < owed + drawn;",
         replace: "return covered >= owed;",
         tests: ["test/integration/payments/payouts/revived-refunds.test.ts"],
+      },
+      {
+        name: "refunds that begin together are drawn on what a lost refund has sent",
+        find: "if (covered >= owed + drawn) taken.set(name, owed);",
+        replace: "void name;",
+        tests: unrequested,
       },
       {
         name: "a refund that a restore has revived is sent beside its replacement",
@@ -411,6 +417,16 @@ export const payoutMutations: readonly MutationGroup[] = [
         name: "a merchant who requests less than a lost refund has sent is paid the difference",
         find: "if (isKnown) return sent > row.amount ? sent - row.amount : 0n;",
         replace: "if (isKnown) return 0n;",
+      },
+      {
+        name: "each payout reads customers for ever after an operator has withdrawn capital",
+        find: "if (made.length === 0) return () => 0n;",
+        replace: "",
+      },
+      {
+        name: "a refund overtakes a lost one that was requested again",
+        find: 'if (row?.state === "due") return sent;',
+        replace: 'if (row?.state === "due") return 0n;',
       },
       {
         name: "of the lost refunds of a payment only the first is looked for",

@@ -6,6 +6,7 @@ import { dispatchSettlements } from "../../../../payments/payouts/dispatch-payou
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { captureStatements } from "../../../support/explain-statements.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import {
   balanceOf,
@@ -38,13 +39,14 @@ async function loseRefunds({ parts, settled = false, accumulates = false }: Lost
     await payOut(first, merchantId);
     // The payer is a customer of the account from now on.
     await sumEndedPayments(first.deps, { atLeast: 1 });
-    await first.pay(await fundBuyer(chain), 700n);
   }
+  const laterId = settled ? await first.pay(await fundBuyer(chain), 700n) : paymentId;
   const unpaidId = await first.create(500n);
   const had = await usdcBalance(chain, buyer.address);
-  const request = async (of: MerchantFixture, units: bigint) => {
+  const request = async (of: MerchantFixture, units: bigint, payment = paymentId) => {
     const amount = { unit: `caip19/${chain.asset}`, value: units * UNIT };
-    return unwrap(await refundPayment(of.deps, { actor: testActor, paymentId, mode: "live", amount })).refundId;
+    const query = { actor: testActor, paymentId: payment, mode: "live" as const, amount };
+    return unwrap(await refundPayment(of.deps, query)).refundId;
   };
   const restored = await restoreDatabase(first, chain, async (lost) => {
     for (const units of parts) expect(await lost.refund(await request(lost, units))).toEqual(["begun"]);
@@ -54,6 +56,8 @@ async function loseRefunds({ parts, settled = false, accumulates = false }: Lost
   return {
     ...{ chain, restored, merchantId, destination, paymentId, unpaidId, buyer, idsOf },
     request: (units: bigint) => request(restored, units),
+    /** Requests a refund of the payment of 7 USDC. */
+    requestLater: (units: bigint) => request(restored, units, laterId),
     received: async () => ((await usdcBalance(chain, buyer.address)) - had) / UNIT,
     paidOut: async () => (await usdcBalance(chain, destination)) / UNIT,
   };
@@ -123,18 +127,11 @@ test("payouts of another merchant to whom the same buyer has paid do not wait fo
 });
 
 test("a refund of another payment waits while its merchant's balance lacks what a lost refund has sent", async () => {
-  const { chain, restored, merchantId, unpaidId, request, received, paidOut } = await loseRefunds({
+  const { chain, restored, merchantId, unpaidId, request, requestLater, received, paidOut } = await loseRefunds({
     parts: [5n],
     settled: true,
   });
-  const [later] = await restored.db
-    .selectFrom("payment")
-    .select("id")
-    .where("merchant_id", "=", merchantId)
-    .where("value", "=", 700n)
-    .execute();
-  const of = { actor: testActor, paymentId: later?.id ?? "", mode: "live" as const };
-  const { refundId } = unwrap(await refundPayment(restored.deps, of));
+  const refundId = await requestLater(7n);
   expect(await restored.refund(refundId)).toEqual(["unrecorded_payout"]);
   expect(await restored.refund(await request(5n))).toEqual(["begun"]);
   await work(restored);
@@ -150,6 +147,19 @@ test("a refund of another payment waits while its merchant's balance lacks what 
     { state: "netted" },
   ]);
   await expectReconciled(restored, chain);
+});
+
+test("refunds of other payments that begin together take nothing of what a lost refund has sent", async () => {
+  const { restored, request, requestLater } = await loseRefunds({ parts: [5n], settled: true });
+  const refunds = [await requestLater(2n), await requestLater(2n)];
+  expect(await restored.refund(...refunds)).toEqual(["begun", "unrecorded_payout"]);
+  expect(await restored.refund(await request(5n))).toEqual(["begun"]);
+});
+
+test("a lost refund that is requested again begins before a refund of another payment that was requested earlier", async () => {
+  const { restored, request, requestLater } = await loseRefunds({ parts: [5n], settled: true });
+  const refunds = [await requestLater(7n), await request(5n)];
+  expect(await restored.refund(...refunds)).toEqual(["unrecorded_payout", "begun"]);
 });
 
 test("payouts continue when a reorg takes the lost refund back", async () => {
@@ -170,4 +180,14 @@ test("payouts continue when an operator books a lost refund as a loss, and the q
   expect(await queue.execute()).toEqual([{ blocked_by: null }]);
   await payOut(restored, merchantId);
   expect(await paidOut()).toBe(5n);
+});
+
+test("payouts read no customers once operators have resolved what left the treasury without a row", async () => {
+  const { restored, idsOf } = await loseRefunds({ parts: [5n] });
+  await work(restored);
+  const [{ id } = { id: 0 }] = await listExceptions(restored.deps, 10);
+  unwrap(await bookException(restored.deps, { actor: testActor, id, as: "losses", note: "the merchant is gone" }));
+  const ids = await idsOf();
+  const sent = await captureStatements(async () => expect(await restored.settle(...ids)).toEqual(["begun"]));
+  expect(sent.filter(({ text }) => /from customer /.test(text))).toEqual([]);
 });
