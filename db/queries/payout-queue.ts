@@ -206,22 +206,28 @@ export async function wakeRefunds(db: Db, args: { merchantId: string; asset: str
 }
 
 /** Wakes the queues of a chain that an amount blocks. */
-export const wakeShortPayouts = (db: Db, chain: string): Promise<void> => wakeBlocked(db, chain, amountObstacles);
+export const wakeShortPayouts = (db: Db, chain: string): Promise<void> => wakeBlocked(db, isShort(chain));
 
 /** Wakes the queues of a chain that wait for payouts which a restored database has lost. */
-export const wakeUnrecorded = (db: Db, chain: string): Promise<void> => wakeBlocked(db, chain, ["unrecorded_payout"]);
+export const wakeUnrecorded = (db: Db, chain: string): Promise<void> =>
+  wakeBlocked(db, sql`chain = ${chain} and ${isUnrecorded}`);
 
-/** Wakes the queues of a chain that an amount blocks, or a payout that a restored database has lost. */
+/**
+ * Wakes the queues of a chain that an amount blocks, and those of all chains that wait for payouts which a restored database has lost: a
+ * refund on one chain may have been drawn on a balance in an asset of another one.
+ */
 export const wakeResolved = (db: Db, chain: string): Promise<void> =>
-  wakeBlocked(db, chain, [...amountObstacles, "unrecorded_payout"]);
+  wakeBlocked(db, sql`(${isShort(chain)} or ${isUnrecorded})`);
 
-async function wakeBlocked(db: Db, chain: string, by: readonly Obstacle[]): Promise<void> {
+const isShort = (chain: string) => sql`chain = ${chain} and blocked_by = any(${amountObstacles})`;
+const isUnrecorded = sql`blocked_by = 'unrecorded_payout'`;
+
+async function wakeBlocked(db: Db, where: RawBuilder<unknown>): Promise<void> {
   await sql`
     update payout_queue set version = version + 1, due_retries = 0, due_at = least(due_at, blocked_at), blocked_by = null,
       blocked_at = null
     where (kind, merchant_id, asset, chain) in (
-      select kind, merchant_id, asset, chain from payout_queue
-      where chain = ${chain} and blocked_by = any(${by})
+      select kind, merchant_id, asset, chain from payout_queue where ${where}
       order by merchant_id collate "C", asset collate "C", kind, chain collate "C" for update)`.execute(db);
 }
 

@@ -207,9 +207,10 @@ export function pageOfRefunds(db: Db, filter: RefundFilter, limit: number) {
 
 /**
  * A refund that has not begun, with the settlement of its payment, or with the place on the chain of the exception that it
- * refunds.
+ * refunds. `mixed`: its balance has, or may have, money that came in other assets.
  */
 export type DueRefund = RefundRow & {
+  mixed: boolean;
   settlement_id: string | null;
   chain: string | null;
   exception_tx_hash: string | null;
@@ -222,8 +223,14 @@ export async function listDueRefunds(db: Db, ids: readonly string[]): Promise<Du
     .selectFrom("refund as r")
     .leftJoin("payment as p", "p.id", "r.payment_id")
     .leftJoin("ledger_group as g", "g.id", "r.exception_id")
+    .leftJoin("settlement_destination as d", (join) =>
+      join
+        .onRef("d.merchant_id", "=", "r.merchant_id")
+        .on("d.asset", "=", sql<string>`coalesce(r.owed_asset, r.asset)`),
+    )
     .selectAll("r")
     .select(["p.settlement_id", "g.chain", "g.tx_hash as exception_tx_hash", "g.log_index"])
+    .select(sql<boolean>`r.owed_asset is not null or coalesce(d.accepts_other_assets, false)`.as("mixed"))
     .where(sql<boolean>`r.id = any(${ids})`)
     .where("r.state", "=", "due")
     .orderBy("r.created_at")

@@ -127,11 +127,12 @@ export async function closeAccumulating(
 
 /**
  * A settlement with its currently registered destination (null when there is none), whether an operator holds its merchant,
- * and up to ten refunds that wait for the same balance.
+ * and up to ten refunds that wait for the same balance. `mixed`: the balance has, or may have, money that came in other assets.
  */
 export type SettlementWithDestination = SettlementRow & {
   registered: string | null;
   held: boolean;
+  mixed: boolean;
   refunds: string[];
 };
 
@@ -147,6 +148,7 @@ export async function listDueSettlements(db: Db, ids: readonly string[]): Promis
     .select([
       "d.destination as registered",
       sql<boolean>`m.payouts_held_at is not null`.as("held"),
+      sql<boolean>`s.converted or coalesce(d.accepts_other_assets, false)`.as("mixed"),
       sql<string[]>`array(select r.id from refund r
         where r.merchant_id = s.merchant_id and coalesce(r.owed_asset, r.asset) = s.asset and r.state = 'due' order by r.id limit 10)`.as(
         "refunds",

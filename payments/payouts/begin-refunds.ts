@@ -14,7 +14,13 @@ import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { deductFromSettlement } from "./deduct-from-settlement.ts";
 import { holdRefused } from "./hold-refused.ts";
-import { type ForgottenPayouts, findForgottenRefunds, readKeptOf, wasPaid } from "./paid-before-restore.ts";
+import {
+  type ForgottenPayouts,
+  findForgottenRefunds,
+  isRereadFor,
+  readKeptOf,
+  wasPaid,
+} from "./paid-before-restore.ts";
 import { chainOf, listCaughtUp, type Payout, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
 import { splitForgottenRefunds } from "./split-payout.ts";
@@ -60,7 +66,9 @@ export async function beginRefunds(
     outcomes.set(id, "unknown_asset");
   }
   const payable: DueRefund[] = [];
-  const ready = due.filter(({ asset }) => caughtUp.has(chainOf(asset)));
+  const isReread = await isRereadFor(deps, due);
+  const isReady = ({ asset, mixed }: DueRefund) => caughtUp.has(chainOf(asset)) && (isReread || !mixed);
+  const ready = due.filter(isReady);
   const { waiting, forgotten } = await findForgottenRefunds(deps, ready);
   for (const refund of due) {
     try {
@@ -72,9 +80,7 @@ export async function beginRefunds(
         outcomes.set(refund.id, "unrecorded_payout");
         continue;
       }
-      const obstacle = caughtUp.has(chainOf(refund.asset))
-        ? await holdRefused(deps, refund, forgotten)
-        : "watcher_behind";
+      const obstacle = isReady(refund) ? await holdRefused(deps, refund, forgotten) : "watcher_behind";
       if (obstacle) outcomes.set(refund.id, obstacle);
       else payable.push(refund);
     } catch (error) {

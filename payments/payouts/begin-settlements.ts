@@ -1,6 +1,5 @@
 import { parseAccountId } from "../../chains/caip.ts";
 import { getChain } from "../../chains/open-chains.ts";
-import { listUnreadChains } from "../../db/epoch.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
@@ -18,7 +17,7 @@ import { settlementBegunGroup } from "../accounting/payout-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";
-import { type ForgottenPayouts, findForgottenPayouts, wasPaid } from "./paid-before-restore.ts";
+import { type ForgottenPayouts, findForgottenPayouts, isRereadFor, wasPaid } from "./paid-before-restore.ts";
 import { enqueueRefunds } from "./refund-payment.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, receiverOf, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
@@ -56,8 +55,7 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     wanted.map(({ asset }) => chainOf(asset)),
   );
-  const unread = wanted.some(({ converted }) => converted) ? await listUnreadChains(deps.db) : [];
-  const reads = { caughtUp, isReread: !unread.some((chain) => deps.chains.has(chain)) };
+  const reads = { caughtUp, isReread: await isRereadFor(deps, wanted) };
   const [known, unknown] = splitByKnownAsset(deps, wanted);
   for (const { id, asset } of unknown)
     deps.log.error({ settlement: id, asset }, "settlement waits: its asset is not in the networks file");
@@ -159,17 +157,17 @@ async function beginCovered(
 /**
  * Returns why a settlement waits. `isPaid`: the chain shows it as paid before a restore, or a part of it, on which no refund may draw. The
  * remainder becomes a settlement of its own, which waits for the refunds.
- * `isReread`: every chain has been read since a restore. A lost refund of money that came in another asset may be on any of them.
+ * `isReread`: see `isRereadFor`.
  */
 function findObstacle(
-  { asset, registered, held, refunds, converted }: SettlementWithDestination,
+  { asset, registered, held, refunds, mixed }: SettlementWithDestination,
   { caughtUp, isPaid, isReread }: { caughtUp: ReadonlyMap<string, string>; isPaid: boolean; isReread: boolean },
 ): SettleOutcome | undefined {
   if (held) return "held";
   // The merchant's refunds have priority: they draw on the same balance.
   if (refunds.length > 0 && !isPaid) return "refund_pending";
   if (!parseAccountId(registered ?? "")) return "no_destination";
-  return caughtUp.has(chainOf(asset)) && (isReread || !converted) ? undefined : "watcher_behind";
+  return caughtUp.has(chainOf(asset)) && (isReread || !mixed) ? undefined : "watcher_behind";
 }
 
 /** Screens the destinations. A settlement whose destination is rejected waits; the others continue. */

@@ -1,5 +1,6 @@
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
+import { listUnreadChains } from "../../db/epoch.ts";
 import { findPaymentRow } from "../../db/queries/payments.ts";
 import { listUnclaimedPayouts, type UnclaimedPayout } from "../../db/queries/payout-nonces.ts";
 import { listRefunds, type RefundRow } from "../../db/queries/refunds.ts";
@@ -52,6 +53,18 @@ export type ForgottenPayouts = ReadonlyMap<string, UnclaimedPayout>;
  */
 export function wasPaid(forgotten: ForgottenPayouts, { id }: { id: string }): boolean {
   return forgotten.get(id)?.booked === true;
+}
+
+/**
+ * Returns true if every chain has been read again since a restore, or none of these payouts is `mixed`: drawn on a balance that has, or may
+ * have, money of other assets. A refund of such money that the database has lost may be on any chain.
+ */
+export async function isRereadFor(
+  { db, chains }: Pick<PaymentDeps, "db" | "chains">,
+  payouts: readonly { mixed: boolean }[],
+): Promise<boolean> {
+  if (!payouts.some(({ mixed }) => mixed)) return true;
+  return !(await listUnreadChains(db)).some((chain) => chains.has(chain));
 }
 
 /**

@@ -453,8 +453,41 @@ export const payoutMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a payout of money that came on other chains begins before they are read again",
-        find: "&& (isReread || !converted) ? undefined",
+        find: "&& (isReread || !mixed) ? undefined",
         replace: "? undefined",
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/begin-refunds.ts",
+    tests: acrossChains,
+    mutations: [
+      {
+        name: "a refund is drawn on what a lost refund on a chain that is not read again has taken",
+        find: "&& (isReread || !mixed);",
+        replace: ";",
+      },
+    ],
+  },
+  {
+    file: "db/queries/settlements.ts",
+    tests: acrossChains,
+    mutations: [
+      {
+        name: "a payout of money of its own chain begins before others are read again, whose refunds were drawn on it",
+        find: "s.converted or coalesce(d.accepts_other_assets, false)",
+        replace: "s.converted",
+      },
+    ],
+  },
+  {
+    file: "db/queries/payout-queue.ts",
+    tests: acrossChains,
+    mutations: [
+      {
+        name: "payouts that waited for a lost refund on another chain are not woken when an operator bears it",
+        find: "(${isShort(chain)} or ${isUnrecorded})",
+        replace: "chain = ${chain} and (${isShort(chain)} or ${isUnrecorded})",
       },
     ],
   },
