@@ -285,8 +285,8 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund begins while the watcher is behind",
-        find: 'caughtUp.has(chainOf(refund.asset))\n        ? await holdRefused(deps, refund, forgotten)\n        : "watcher_behind"',
-        replace: "await holdRefused(deps, refund, forgotten)",
+        find: "=> caughtUp.has(chainOf(asset)) && (isReread",
+        replace: "=> (isReread",
         justification:
           "a lagging chain has no epoch, and without an epoch the transaction that begins the refund is rolled back",
         tests: ["test/integration/payments/payouts/refund.test.ts"],
