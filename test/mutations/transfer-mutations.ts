@@ -384,13 +384,25 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "transfers/evm/backfill-assets.ts",
+    file: "chains/evm/readable-answers.ts",
     tests: ["test/integration/transfers/asset-backfills.test.ts"],
     mutations: [
       {
         name: "an endpoint that garbles logs or receipts stops the backfill of an asset",
-        find: "step(rpc).catch(passOnUnreadable)",
-        replace: "step(rpc)",
+        find: "read(rpc).catch(passOnUnreadable)",
+        replace: "read(rpc)",
+      },
+      {
+        name: "an endpoint that garbles blocks keeps reorgs from being followed",
+        find: "read(rpc).catch(passOnUnreadable)",
+        replace: "read(rpc)",
+        tests: ["test/integration/transfers/evm/incomplete-endpoint.test.ts"],
+      },
+      {
+        name: "an endpoint that garbles heights or nonces stops a chain or its lanes",
+        find: "read(rpc).catch(passOnUnreadable)",
+        replace: "read(rpc)",
+        tests: ["test/integration/transfers/evm/malformed-answers.test.ts"],
       },
     ],
   },

@@ -1,8 +1,7 @@
-import { ChainError, isUnreadable } from "../../chains/errors.ts";
 import { readAccountMovements } from "../../chains/evm/account-logs.ts";
-import type { Rpc } from "../../chains/evm/evm-rpc.ts";
 import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readFromReadable } from "../../chains/evm/readable-answers.ts";
 import {
   type AssetBackfill,
   advanceBackfill,
@@ -43,21 +42,14 @@ async function readUnread(
   // Blocks that are not final yet are read a second time before they are confirmed, with this asset included.
   const range = { from: number + 1, to: Math.min(until, cursor.finalNumber) };
   let [reached, parts] = [number, 0];
-  const readFromOne = async <T>(step: (rpc: Rpc) => Promise<T>): Promise<T> =>
-    (await chain.readFromOneEndpoint((rpc) => step(rpc).catch(passOnUnreadable))).value;
-  const read = (one: BlockRange) => readFromOne((rpc) => readAccountMovements(rpc, one, accounts));
+  const read = (one: BlockRange) => readFromReadable(chain, (rpc) => readAccountMovements(rpc, one, accounts));
   for await (const { part, found } of readRangeInParts(chain.rpc, range, { longest: chain.network.logRange, read })) {
     const reason = "the asset was not in the networks file";
-    await readFromOne((rpc) => recordMissingMovements(deps, { ...chain, rpc }, { logs: found, unsolicited, reason }));
+    const missing = { logs: found, unsolicited, reason };
+    await readFromReadable(chain, (rpc) => recordMissingMovements(deps, { ...chain, rpc }, missing));
     await advanceBackfill(deps.db, { chain: chain.chain, asset, number: part.to });
     [reached, parts] = [part.to, parts + 1];
     if (parts === MAX_PARTS) break;
   }
   return reached >= until;
-}
-
-/** Throws `logs_refused` for an answer that cannot be read, after which the next endpoint is asked. Throws any other error unchanged. */
-function passOnUnreadable(cause: unknown): never {
-  if (!isUnreadable(cause)) throw cause;
-  throw new ChainError("logs_refused", { cause, detail: "an answer cannot be read" });
 }

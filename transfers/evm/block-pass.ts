@@ -2,6 +2,7 @@ import { ChainError } from "../../chains/errors.ts";
 import { type Block, readBlock, readHead } from "../../chains/evm/blocks.ts";
 import type { Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readFromReadable } from "../../chains/evm/readable-answers.ts";
 import { findHeight } from "../../chains/find-height.ts";
 import { findLostSince } from "../../db/epoch.ts";
 import {
@@ -167,7 +168,8 @@ async function checkCursorBlock(
   chain: EvmChain,
   cursor: Cursor,
 ): Promise<{ cursor: Cursor; at: Date | undefined }> {
-  const block = await readBlock(chain.rpc, cursor.number).catch((error: unknown) => {
+  const read = readFromReadable(chain, (rpc) => readBlock(rpc, cursor.number));
+  const block = await read.catch((error: unknown) => {
     // An endpoint that does not have the block yet lags. A lagging endpoint is not evidence of a reorg.
     if (error instanceof ChainError && error.code === "rpc_behind") return undefined;
     throw error;
@@ -206,7 +208,7 @@ async function waitForBlock(
     if (head && isHeld && isAnnounced) return { ...head, isAnnounced };
     const askedAt = deps.now();
     const newest = isAnnounced ? await readNewest(chain) : undefined;
-    head = { number: newest?.block.number ?? (await readHead(chain.rpc)), askedAt, newest };
+    head = { number: newest?.block.number ?? (await readFromReadable(chain, readHead)), askedAt, newest };
     const isNew = head.number > cursor.number;
     if (isNew) chain.heads.confirm();
     if (isNew || signal.aborted || performance.now() >= until) return { ...head, isAnnounced: false };

@@ -2,6 +2,7 @@ import { readHead } from "../../chains/evm/blocks.ts";
 import { PAYOUT_VALID_BEFORE, payoutKind } from "../../chains/evm/evm-payouts.ts";
 import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import { type EvmChain, getEvmToken } from "../../chains/evm/open-evm-chain.ts";
+import { readFromReadable } from "../../chains/evm/readable-answers.ts";
 import { openEvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
 import { isBlockedByIssuer } from "../../chains/evm/token-states.ts";
 import { isWatched } from "../../db/queries/chain-cursors.ts";
@@ -31,7 +32,7 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
     },
     start: (deps) => startEvm(deps, chain),
     listWatched: async ({ db }) => new Set((await isWatched(db, chain.chain)) ? chain.tokens.keys() : []),
-    readLastHeight: () => readHead(chain.rpc),
+    readLastHeight: () => readFromReadable(chain, readHead),
     runPass: (deps, watched, args) => runBlockPass(deps, chain, watched, args),
     readHistory: async () => "idle",
     send: (deps, sender, handlers) => {

@@ -1,6 +1,7 @@
 import { ChainError } from "../../chains/errors.ts";
 import { readBlock } from "../../chains/evm/blocks.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readFromReadable } from "../../chains/evm/readable-answers.ts";
 import { deleteBurnedGasAbove } from "../../db/queries/burned-gas.ts";
 import {
   advanceCursor,
@@ -28,8 +29,9 @@ export async function followReorg(
   cursor: Cursor,
   below: number = cursor.number,
 ): Promise<Cursor> {
+  const readHash = (number: number) => readFromReadable(chain, async (rpc) => (await readBlock(rpc, number)).hash);
   let shared = await findBlockBelow(deps.db, { chain: chain.chain, number: below });
-  while (shared && (await readBlock(chain.rpc, shared.number)).hash !== shared.hash)
+  while (shared && (await readHash(shared.number)) !== shared.hash)
     shared = await findBlockBelow(deps.db, { chain: chain.chain, number: shared.number });
   if (!shared)
     throw new ChainError("wrong_chain", {

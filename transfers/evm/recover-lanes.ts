@@ -7,6 +7,7 @@ import {
 } from "../../chains/evm/evm-broadcast.ts";
 import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readFromReadable } from "../../chains/evm/readable-answers.ts";
 import { isEndpointError } from "../../chains/evm/rpc-errors.ts";
 import { type Cursor, findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { addressOfLane } from "../../db/queries/lanes.ts";
@@ -73,7 +74,7 @@ async function recoverLane(
   const [lowest] = waiting;
   const due = waiting.filter((row) => isDue(deps, chain, row, baseFee)).slice(0, MAX_BROADCAST);
   if (!lowest || due.length === 0) return;
-  const used = await readNextNonce(chain.rpc, addressOfLane(lowest.lane_id));
+  const used = await readFromReadable(chain, (rpc) => readNextNonce(rpc, addressOfLane(lowest.lane_id)));
   await endUsedNonces(deps, chain, { passed: due.filter((row) => row.nonce < used), ...reading });
   if (used < lowest.nonce && (await resetLaneNonce(deps, chain, waiting))) return;
   const at = { baseFee, cursor: reading.cursor };

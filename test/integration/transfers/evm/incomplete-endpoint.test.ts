@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { prepareReorg } from "../../../support/chain-reorg.ts";
 import { fundBuyer, mine, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeTransfersFixture, waitUntilMined } from "../../../support/transfers-fixture.ts";
 
@@ -112,4 +113,23 @@ test.each([
   fixture.clock.advance(WAIT_MS);
   await fixture.watch();
   expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
+});
+
+test("a reorg is followed with the second endpoint while the first one garbles blocks", async () => {
+  const { chain, first, fixture } = await startWithIncompleteEndpoint();
+  first.alter((method, _params, result) =>
+    method === "eth_getBlockByNumber" && result ? { ...result, timestamp: "zz" } : result,
+  );
+  await mine(chain);
+  await expect(fixture.watch()).rejects.toMatchObject({ code: "rpc_answer" });
+  fixture.clock.advance(WAIT_MS);
+  await fixture.watch();
+  const reorg = await prepareReorg(chain);
+  await mine(chain);
+  await fixture.watch();
+  await reorg();
+  await mine(chain);
+  await fixture.watch();
+  const { number, hash } = await chain.client.getBlock();
+  expect(await fixture.cursor()).toMatchObject({ number: Number(number), blockId: hash });
 });

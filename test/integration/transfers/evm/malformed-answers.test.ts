@@ -1,6 +1,7 @@
 import { decodeFunctionResult, encodeFunctionResult, type Hex, toFunctionSelector } from "viem";
 import { expect, test } from "vitest";
 import { AUTHORIZATION_USED_TOPIC, multicallAbi, TRANSFER_TOPIC } from "../../../../chains/evm/abi.ts";
+import { listUnreadChains } from "../../../../db/epoch.ts";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
@@ -153,3 +154,41 @@ test.each<[string, (result: object) => unknown]>([
     expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
   },
 );
+
+test.each([
+  ["the height of the newest block", "eth_blockNumber"],
+  ["the nonces of accounts", "eth_getTransactionCount"],
+])(
+  "a transaction that a node dropped is sent again and confirmed while one of two endpoints garbles %s",
+  async (_what, of) => {
+    const chain = await startChain();
+    const liar = await startAlteringProxy({ target: chain.url });
+    const fixture = await makeTransfersFixture(chain, { rpcUrls: [liar.url, chain.url], change: { blockMs: 1_000 } });
+    fixture.clock.stop();
+    const { id } = await fixture.sign(await fundBuyer(chain));
+    await chain.client.setAutomine(false);
+    await fixture.relay();
+    const [sent] = await fixture.transactions();
+    await chain.client.dropTransaction({ hash: (sent?.hash ?? "0x") as Hex });
+    liar.alter((method, _params, result) => (method === of ? "zz" : result));
+    for (let pass = 0; pass < 3; pass += 1) {
+      await mine(chain);
+      await fixture.watch().catch(() => undefined);
+      fixture.clock.advance(20_000);
+    }
+    expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
+  },
+);
+
+test("a chain is read again after a restore while one of two endpoints garbles the height of the newest block", async () => {
+  const chain = await startChain();
+  const liar = await startAlteringProxy({ target: chain.url });
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [liar.url, chain.url] });
+  await fixture.watch();
+  await fixture.db.updateTable("chain_cursor").set({ epoch: "before the restore" }).execute();
+  expect(await listUnreadChains(fixture.db)).toEqual([chain.id]);
+  liar.alter((method, _params, result) => (method === "eth_blockNumber" ? "zz" : result));
+  await mine(chain);
+  for (let pass = 0; pass < 2; pass += 1) await fixture.watch().catch(() => undefined);
+  expect(await listUnreadChains(fixture.db)).toEqual([]);
+});
