@@ -104,10 +104,13 @@ export const noBody = z
   .meta({ id: "EmptyRequest", description: "An empty object; the body may also be left out." })
   .nullish();
 
-/** A time as in RFC 3339. */
+const INSTANT = "expected a time such as 2026-03-01T12:00:00Z";
+
+/** A time as in RFC 3339. Its year has four digits in UTC too, because responses show it so. */
 export const instant = z.iso
-  .datetime({ offset: true, error: "expected a time such as 2026-03-01T12:00:00Z" })
-  .transform((at) => new Date(at));
+  .datetime({ offset: true, error: INSTANT })
+  .transform((at) => new Date(at))
+  .refine((at) => /^\d{4}-/.test(at.toISOString()), INSTANT);
 
 /** Returns the schema of a query parameter that may be repeated. `expected` is the message when a value is invalid. */
 export function repeated<S extends z.ZodType<unknown, string>>(schema: S, expected: string) {

@@ -76,8 +76,10 @@ const line = z
   })
   .meta({ id: "StatementLine", description: "A change of a merchant's balance in an asset, or the balance itself." });
 
+const DAY = "expected a date such as 2026-03-31";
 const day = z.iso
-  .date("expected a date such as 2026-03-31")
+  .date(DAY)
+  .refine((text) => !text.startsWith("0000"), DAY) // Postgres has no year 0.
   .meta({ description: "A UTC day, inclusive.", example: "2026-03-31" });
 
 /** The days of a statement. A statement of a period that has not ended is not final. */

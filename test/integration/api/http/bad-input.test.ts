@@ -284,6 +284,35 @@ test.each([
   });
 });
 
+test.each(["/v1/statement", "/v1/statement.csv"])(
+  "%s refuses days that no calendar has, and the message names them",
+  async (path) => {
+    const [from, until] = ["from", "until"].map((name) => `${name}: expected a date such as 2026-03-31`);
+    for (const [period, message] of [
+      ["from=0000-01-01&until=2026-03-31", from],
+      ["from=0000-01-01&until=0000-12-31", `${from}; ${until}`],
+      ["from=2026-01-01&until=2026-02-30", until],
+    ])
+      expect(await expectRefused(() => api.get(`${path}?${period}`, shop.headers))).toEqual({
+        status: 400,
+        code: "params_validation",
+        message,
+      });
+  },
+);
+
+test.each(["0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])(
+  "the time %s, which no response could show in UTC, is refused by name",
+  async (expiresAt) => {
+    const body = { scopes: ["payments:read"], expiresAt };
+    expect(await expectRefused(() => api.post("/v1/api-keys", shop.headers, body))).toEqual({
+      status: 400,
+      code: "params_validation",
+      message: "expiresAt: expected a time such as 2026-03-01T12:00:00Z",
+    });
+  },
+);
+
 test("an error about an id says whose id is expected, and shows no pattern", async () => {
   expect(await expectRefused(() => api.get("/v1/refunds?paymentId=x", shop.headers))).toMatchObject({
     message: "paymentId: expected a payment's id",
