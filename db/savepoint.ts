@@ -66,3 +66,17 @@ export async function trySavepoint<T>(
     return { ok: false, error };
   }
 }
+
+/**
+ * Runs one step of an open transaction until it returns a result. After each run without one, rolls back to the state before the step,
+ * which also unlocks what that run has locked.
+ */
+export async function repeatInSavepoint<T>(db: Db, work: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    await sql`savepoint run`.execute(db);
+    const result = await work();
+    if (result === undefined) await sql`rollback to savepoint run`.execute(db);
+    await sql`release savepoint run`.execute(db);
+    if (result !== undefined) return result;
+  }
+}

@@ -215,6 +215,17 @@ export const refundMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/savepoint.ts",
+    tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
+    mutations: [
+      {
+        name: "a transaction that chooses other settlements keeps those locked that do not suffice",
+        find: "if (result === undefined) await sql`rollback to savepoint run`.execute(db);",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "payments/payouts/deduct-from-settlement.ts",
     tests: refunds,
     mutations: [

@@ -5,6 +5,7 @@ import { moveRows } from "../../../../db/moves.ts";
 import { lockInventory } from "../../../../db/queries/inventory.ts";
 import { debitMerchant } from "../../../../db/queries/ledger-groups.ts";
 import { lockNotBegun, reduceSettlement } from "../../../../db/queries/settlements.ts";
+import type { Db } from "../../../../db/tables.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
 import { dispatchRefunds } from "../../../../payments/payouts/dispatch-payouts.ts";
@@ -27,11 +28,15 @@ const requestRefund = async (of: MerchantFixture, paymentId: string, value?: big
 };
 const balanceOf = async (of: MerchantFixture) =>
   (await of.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
-/** Waits until a statement of the fixture's database waits for a lock. */
-async function waitForLock({ db }: MerchantFixture): Promise<void> {
+/** Waits until a statement of the fixture's database waits for a lock, of the transaction `heldBy` if that is set. */
+async function waitForLock({ db }: MerchantFixture, { heldBy }: { heldBy?: Db } = {}): Promise<void> {
+  const holder = heldBy && (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(heldBy)).rows[0];
   const isWaiting = async () => {
     const { rows } = await sql`
-      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+        and (${holder?.pid ?? null}::integer is null or ${holder?.pid ?? null}::integer = any(pg_blocking_pids(pid)))`.execute(
+      db,
+    );
     return rows.length > 0;
   };
   await waitFor(isWaiting, { within: 20_000, what: "a statement waits for a lock" });
@@ -117,6 +122,30 @@ test("a settlement that is reduced before it is locked is covered by another one
     return { locking };
   });
   expect((await locking).map(({ amount }) => amount)).toEqual([3_000_000n, 10_000_000n]);
+});
+
+test("a transaction that chooses its settlements again does not deadlock with one that locks the same settlements", async () => {
+  const fixture = await makeMerchantFixture(chain);
+  const { id: one, asset } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 1_000n));
+  const { id: other } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 1_000n));
+  // Settlements are locked in the order of their ids.
+  const [first = "", own = ""] = [one, other].sort();
+  const of = { merchantId: fixture.merchantId, asset, own, converted: false, amount: 8_000_000n };
+  const { choosing, locked } = await fixture.db.transaction().execute(async (db) => {
+    await lockNotBegun(db, [first]);
+    const { choosing } = await fixture.db.transaction().execute(async (another) => {
+      await lockNotBegun(another, [own]);
+      const choosing = fixture.db.transaction().execute((third) => lockCovering(third, of));
+      await waitForLock(fixture);
+      await reduceSettlement(another, { id: own, by: 7_000_000n });
+      return { choosing };
+    });
+    // It has locked `own`, which is too little, and waits for the first one too.
+    await waitForLock(fixture, { heldBy: db });
+    return { choosing, locked: await lockNotBegun(db, [own]) };
+  });
+  expect(locked).toMatchObject([{ id: own, amount: 3_000_000n }]);
+  expect((await choosing).map(({ amount }) => amount)).toEqual([3_000_000n, 10_000_000n]);
 });
 
 test("a refund that several processes begin concurrently is reported as begun to each and deducted once", async () => {
