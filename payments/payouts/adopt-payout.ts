@@ -22,7 +22,7 @@ import { deductFromSettlement } from "./deduct-from-settlement.ts";
 import { lockCovering } from "./lock-covering.ts";
 import { readKeptOf } from "./paid-before-restore.ts";
 import { raiseRefund } from "./raise-refund.ts";
-import { splitRefund, splitSettlement } from "./split-payout.ts";
+import { shareOwed, splitRefund, splitSettlement } from "./split-payout.ts";
 
 type Deps = Pick<PaymentDeps, "now" | "log" | "networks">;
 
@@ -43,9 +43,9 @@ export function adoptPayout(deps: Deps): BookAdopted {
       if (transfer.receiver !== movement.receiver)
         await recordDestination(db, { id: settlement.id, destination: `${transfer.chain}:${movement.receiver}` });
       if (rest > 0n) await creditRest(deps, db, settlement, rest);
-      // The merchant's other settlements waited for this one.
-      await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
       const covered = rest < 0n ? await fillSettlement(deps, db, settlement, -rest) : 0n;
+      // The merchant's other settlements waited for this one. Lock order: settlements, balances, then queues (avoids deadlock).
+      await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
       const amount = rest > 0n ? movement.amount : transfer.amount + covered;
       await bookOverpaid(deps, db, { transfer, movement, amount });
       return amount;
@@ -125,13 +125,15 @@ async function redrawRest(deps: Deps, db: Db, refund: RefundRow, rest: bigint): 
   const at = deps.now();
   // The lock serializes the numbers of a payment's refunds.
   await lockPayments(db, [paymentId]);
-  const { owedRest } = await splitRefund(deps, db, refund, rest);
+  const { owedRest } = shareOwed(refund, rest);
   const back = { asset: owed_asset ?? asset, amount: owedRest ?? rest };
   if (back.amount > 0n) {
     const [number = 0] = await creditMerchants(db, [{ merchantId, ...back, settlements: 1 }]);
     const settlement = { id: newId("stl", at), merchantId, mode: "live" as const, ...back, number, dueAt: at };
     await insertSettlements(db, [{ ...settlement, converted: owed_asset !== null }], at);
   }
+  // A new refund locks its queue. Lock order: balances, then queues (avoids deadlock).
+  await splitRefund(deps, db, refund, rest);
   await insertGroups(db, [refundLessenedGroup({ id, asset, amount: rest, merchantId, back })], at);
 }
 

@@ -110,9 +110,18 @@ export async function splitSettlement(
 type OwedParts = { owedSent: bigint | null; owedRest: bigint | null };
 
 /**
+ * Returns what the sent part of a refund and its rest draw. Both parts of a refund in another asset draw their shares rounded up, so the
+ * first one can draw all of it (`owedRest` is 0). Pure.
+ */
+export function shareOwed({ amount, owed_amount }: Pick<RefundRow, "amount" | "owed_amount">, rest: bigint): OwedParts {
+  if (owed_amount === null) return { owedSent: null, owedRest: null };
+  const owedSent = (owed_amount * (amount - rest) + amount - 1n) / amount;
+  return { owedSent, owedRest: owed_amount - owedSent };
+}
+
+/**
  * Reduces a locked refund of a locked payment by `rest`, and inserts a refund with the payment's next number for it, as far as the
- * payment's other refunds leave it. Both parts of a refund in another asset draw their shares rounded up, so the first one can draw
- * all of it (`owedRest` is 0).
+ * payment's other refunds leave it. Returns what the parts draw (`shareOwed`).
  */
 export async function splitRefund(
   { now }: Pick<Deps, "now">,
@@ -120,13 +129,11 @@ export async function splitRefund(
   refund: RefundRow,
   rest: bigint,
 ): Promise<OwedParts> {
-  const { id, payment_id: paymentId, merchant_id, asset, receiver, owed_asset, owed_amount } = refund;
+  const { id, payment_id: paymentId, merchant_id, asset, receiver, owed_asset } = refund;
   if (paymentId === null || merchant_id === null) throw new Error(`refund ${id} is drawn on no balance`);
   const at = now();
-  const sent = refund.amount - rest;
-  const owedSent = owed_amount === null ? null : (owed_amount * sent + refund.amount - 1n) / refund.amount;
-  const owedRest = owed_amount === null || owedSent === null ? null : owed_amount - owedSent;
-  await setRefundAmount(db, { id, amount: sent, owedAmount: owedSent });
+  const { owedSent, owedRest } = shareOwed(refund, rest);
+  await setRefundAmount(db, { id, amount: refund.amount - rest, owedAmount: owedSent });
   const all = await listRefunds(db, paymentId);
   const payment = await findPaymentRow(db, paymentId);
   if (!payment) throw new Error(`the payment of ${id} does not exist`);

@@ -1,0 +1,93 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { insertObservations } from "../../../../db/queries/observations.ts";
+import { lockNotBegun } from "../../../../db/queries/settlements.ts";
+import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
+import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { settlementsOf } from "../../../support/restored-database.ts";
+import { testActor } from "../../../support/test-actor.ts";
+import { waitFor } from "../../../support/wait-for.ts";
+
+const UNIT = 1_000_000n;
+
+const requestRefund = async ({ deps, mode, db }: MerchantFixture, paymentId: string, value: bigint) => {
+  const { paid_asset: asset } = await db
+    .selectFrom("payment")
+    .select("paid_asset")
+    .where("id", "=", paymentId)
+    .executeTakeFirstOrThrow();
+  const amount = { unit: `caip19/${asset}`, value };
+  return unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode, amount })).refundId;
+};
+
+/** Books a movement of the treasury with the nonce of a payout that has begun: a lost one that reached the chain later. */
+async function insertLatePayout(fixture: MerchantFixture, of: { id: string; amount: bigint }): Promise<void> {
+  const transfers = await fixture.transfers();
+  const transfer = transfers.find(({ settlement_id, refund_id }) => settlement_id === of.id || refund_id === of.id);
+  if (!transfer) throw new Error(`${of.id} has no transfer`);
+  const { chain, token, payer, receiver, authorization_nonce } = transfer;
+  const place = { chain, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
+  const movement = { token, payer, receiver, authorization_nonce, amount: of.amount, booked: true };
+  await insertObservations(fixture.db, [{ ...place, ...movement, transfer_id: null, observed_at: fixture.deps.now() }]);
+}
+
+async function waitForLocks({ db }: MerchantFixture, count: number): Promise<void> {
+  const read = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  const isWaiting = async () => (await read.execute(db)).rows.length === count;
+  await waitFor(isWaiting, { within: 20_000, what: `${count} statements wait for locks` });
+}
+
+const failuresOf = ({ lines }: MerchantFixture) => lines.filter((line) => line.includes("cannot be processed"));
+
+test("a payout that is adopted with more than its settlement and a refund that begins meanwhile do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 300n));
+  const paid = await fixture.pay(await fundBuyer(chain), 500n);
+  const { id: next } = await fixture.settlementOf(paid);
+  expect(await fixture.settle(id)).toEqual(["begun"]);
+  const refundId = await requestRefund(fixture, paid, 1n * UNIT);
+  const { refunding, adopting } = await fixture.db.transaction().execute(async (db) => {
+    await lockNotBegun(db, [next]);
+    const refunding = fixture.refund(refundId);
+    await waitForLocks(fixture, 1);
+    await insertLatePayout(fixture, { id, amount: 4n * UNIT });
+    const adopting = fixture.relay();
+    await waitForLocks(fixture, 2);
+    return { refunding, adopting };
+  });
+  expect((await Promise.all([refunding, adopting]))[0]).toEqual(["begun"]);
+  expect(failuresOf(fixture)).toEqual([]);
+  expect(await settlementsOf(fixture, fixture.merchantId)).toMatchObject([
+    { id, amount: 4n * UNIT },
+    { id: next, amount: 3n * UNIT },
+  ]);
+});
+
+test("a refund that is adopted with less than its amount and a payment that is booked meanwhile do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const paid = await fixture.pay(await fundBuyer(chain), 500n);
+  const sent = await fixture.create(200n);
+  await fixture.verify(await fixture.attempt(sent, await fundBuyer(chain)));
+  await fixture.relay();
+  const refundId = await requestRefund(fixture, paid, 3n * UNIT);
+  expect(await fixture.refund(refundId)).toEqual(["begun"]);
+  await insertLatePayout(fixture, { id: refundId, amount: 1n * UNIT });
+  const { booking, adopting } = await fixture.db.transaction().execute(async (db) => {
+    await sql`select from merchant_balance for update`.execute(db);
+    const booking = fixture.watch();
+    await waitForLocks(fixture, 1);
+    const adopting = fixture.relay();
+    await waitForLocks(fixture, 2);
+    return { booking, adopting };
+  });
+  await Promise.all([booking, adopting]);
+  expect(failuresOf(fixture)).toEqual([]);
+  expect((await fixture.status(sent)).state).toBe("succeeded");
+  expect(await fixture.db.selectFrom("refund").selectAll().orderBy("number").execute()).toMatchObject([
+    { id: refundId, amount: 1n * UNIT, state: "paying" },
+    { amount: 2n * UNIT, state: "due" },
+  ]);
+});
