@@ -7,7 +7,8 @@ type WalletApp = { wallet: string; toHref: (page: string, url: URL) => string };
 const apps: Readonly<Record<string, WalletApp>> = {
   eip155: {
     wallet: "MetaMask",
-    toHref: (page, { host }) => `https://link.metamask.io/dapp/${page.slice(page.indexOf(host))}`,
+    // Not a part of the text: the host may be in upper case there.
+    toHref: (_page, { host, pathname, search }) => `https://link.metamask.io/dapp/${host}${pathname}${search}`,
   },
   solana: {
     wallet: "Phantom",
