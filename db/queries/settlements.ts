@@ -33,23 +33,38 @@ export type AccumulatingPart = { converted: boolean; amount: bigint };
 export type AccumulatingSettlement = { id: string; converted: boolean; due_at: Date };
 
 /**
- * Adds to the accumulating settlements of a merchant and asset, and makes those due at once that reach `limit`. Returns those that
- * exist. Locks them in the order of their ids, as refunds do (avoids deadlock).
+ * Locks the accumulating settlements of a merchant and asset until the commit, those of what came in other assets (`converted`), in the
+ * settlement's own, or both. Locks them in the order of their ids, as refunds do (avoids deadlock).
  */
+export async function lockAccumulating(
+  db: Db,
+  args: { merchantId: string; asset: string; converted: readonly boolean[] },
+): Promise<Pick<SettlementRow, "id" | "converted">[]> {
+  const { merchantId, asset, converted } = args;
+  return db
+    .selectFrom("settlement")
+    .select(["id", "converted"])
+    .where("merchant_id", "=", merchantId)
+    .where("asset", "=", asset)
+    .where("state", "=", "accumulating")
+    .where(sql<boolean>`converted = any(${converted}::boolean[])`)
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+}
+
+/** Adds to locked accumulating settlements, and makes those due at once that reach `limit`. Returns them. */
 export async function addToAccumulating(
   db: Db,
-  args: { merchantId: string; asset: string; parts: readonly AccumulatingPart[]; limit: bigint | null; at: Date },
+  args: { additions: readonly { id: string; amount: bigint }[]; limit: bigint | null; at: Date },
 ): Promise<AccumulatingSettlement[]> {
-  const { merchantId, asset, parts, limit, at } = args;
-  const converted = parts.map((part) => part.converted);
+  const { additions, limit, at } = args;
+  if (additions.length === 0) return [];
   const { rows } = await sql<AccumulatingSettlement>`
-    update settlement s set amount = s.amount + part.amount,
-      due_at = case when s.amount + part.amount >= ${limit}::numeric then ${at}::timestamptz else s.due_at end
-    from unnest(${converted}::boolean[], ${parts.map(({ amount }) => amount)}::numeric[]) as part (converted, amount)
-    where s.converted = part.converted and s.id in (
-      select id from settlement where merchant_id = ${merchantId} and asset = ${asset} and state = 'accumulating'
-        and converted = any(${converted}::boolean[]) order by id for update)
-    returning s.id, s.converted, s.due_at`.execute(db);
+    update settlement s set amount = s.amount + a.amount,
+      due_at = case when s.amount + a.amount >= ${limit}::numeric then ${at}::timestamptz else s.due_at end
+    from unnest(${additions.map(({ id }) => id)}::text[], ${additions.map(({ amount }) => amount)}::numeric[]) as a (id, amount)
+    where s.id = a.id returning s.id, s.converted, s.due_at`.execute(db);
   return rows;
 }
 

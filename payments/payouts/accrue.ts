@@ -8,6 +8,7 @@ import {
   beginAccumulating,
   insertSettlements,
   listPayoutSchedules,
+  lockAccumulating,
   type NewSettlement,
   type PayoutSchedule,
 } from "../../db/queries/settlements.ts";
@@ -95,11 +96,14 @@ async function accumulate(
   const at = deps.now();
   const { merchantId, asset } = group;
   const parts = sumParts(group);
-  // Lock order: settlements, then balances (avoids deadlock).
-  const open = await addToAccumulating(db, { merchantId, asset, parts, limit: policy.accumulation_amount, at });
+  // Lock order: settlements, balances, then payout queues, which an addition can wake (avoids deadlock).
+  const open = await lockAccumulating(db, { merchantId, asset, converted: parts.map(({ converted }) => converted) });
   const missing = parts.filter(({ converted }) => open.every((one) => one.converted !== converted));
   const [first = 0] = await creditMerchants(db, [{ ...group, settlements: missing.length }]);
-  const settlements = [...open];
+  const additions = open.map(({ id, converted }) => {
+    return { id, amount: parts.find((part) => part.converted === converted)?.amount ?? 0n };
+  });
+  const settlements = await addToAccumulating(db, { additions, limit: policy.accumulation_amount, at });
   for (const [index, part] of missing.entries())
     settlements.push(await createAccumulating(db, { group, part, policy, number: first + index, at }));
   return {

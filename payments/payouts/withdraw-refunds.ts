@@ -3,7 +3,7 @@ import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findMovementPlace, type MovementPlace } from "../../db/queries/exceptions.ts";
 import { insertGroups } from "../../db/queries/ledger-groups.ts";
-import { wakeRefunds } from "../../db/queries/payout-queue.ts";
+import { wakeRefunds, wakeSettlements } from "../../db/queries/payout-queue.ts";
 import {
   findReportedRefund,
   moveReturnToWithdrawn,
@@ -50,8 +50,11 @@ export async function withdrawRefund(
       await moveReturnToWithdrawn(db, { id: refund.id, from: refund.state, at });
       await insertGroups(db, [returnWithdrawnGroup({ ...refund, exceptionId: refund.exception_id }, movement)], at);
     } else await moveToWithdrawn(db, { id: refund.id, at });
-    // The refund may be the only obstacle of its queue. (A trigger wakes the settlements behind it.)
-    await wakeRefunds(db, { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset });
+    // The refund may be the only obstacle of its queue, and of the settlements behind it. Lock order: queues, then the audit log (avoids
+    // deadlock): the trigger that wakes these settlements runs at the commit.
+    const queue = { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset };
+    await wakeRefunds(db, queue);
+    await wakeSettlements(db, queue);
     const entry = { actor: args.actor, action: "refund.withdrawn", subject: refund.id, at };
     const [before, after] = [{ state: refund.state }, { state: "withdrawn" }];
     await insertAuditEntries(db, [{ ...entry, before, after }]);

@@ -380,6 +380,12 @@ export const refundMutations: readonly MutationGroup[] = [
         replace: "    if (made && !movement) return refuse",
       },
       {
+        name: "the withdrawal of a refund locks the queue of settlements after the audit log",
+        find: "await wakeSettlements(db, queue);",
+        replace: "void wakeSettlements;",
+        tests: ["test/integration/payments/payouts/payout-locks.test.ts"],
+      },
+      {
         name: "a merchant's key withdraws a return",
         find: "findReportedRefund(db, args, { lock: true })",
         replace: "findReportedRefund(db, { refundId: args.refundId }, { lock: true })",

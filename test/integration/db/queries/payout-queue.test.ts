@@ -211,15 +211,8 @@ const wakes: [Obstacle, PayoutKind, string, (merchant: Merchant) => Promise<(on:
         number: 9,
         amount: 1n,
       };
-      await beginAccumulating(db, { ...row, dueAt: now }, now);
-      return (on) =>
-        addToAccumulating(on, {
-          merchantId,
-          asset: someAsset,
-          parts: [{ converted: false, amount: 4n }],
-          limit: null,
-          at: now,
-        });
+      const { id } = await beginAccumulating(db, { ...row, dueAt: now }, now);
+      return (on) => addToAccumulating(on, { additions: [{ id, amount: 4n }], limit: null, at: now });
     },
   ],
   [

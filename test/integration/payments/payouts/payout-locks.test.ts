@@ -2,7 +2,10 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { insertObservations } from "../../../../db/queries/observations.ts";
 import { lockNotBegun } from "../../../../db/queries/settlements.ts";
+import { holdPayouts } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { settlementsOf } from "../../../support/restored-database.ts";
@@ -90,4 +93,47 @@ test("a refund that is adopted with less than its amount and a payment that is b
     { id: refundId, amount: 1n * UNIT, state: "paying" },
     { amount: 2n * UNIT, state: "due" },
   ]);
+});
+
+test("a payment that is added to an accumulating settlement and a refund that begins meanwhile do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const paid = await fixture.pay(await fundBuyer(chain), 500n);
+  // Each addition wakes the queue of settlements, because the minimum is reached.
+  await accumulatePayouts(fixture, { ms: 600_000, minimum: 1n });
+  const first = await fixture.pay(await fundBuyer(chain), 100n);
+  const added = await fixture.create(200n);
+  await fixture.verify(await fixture.attempt(added, await fundBuyer(chain)));
+  await fixture.relay();
+  const refundId = await requestRefund(fixture, paid, 1n * UNIT);
+  const { refunding, booking } = await fixture.db.transaction().execute(async (db) => {
+    await sql`select from merchant_balance for update`.execute(db);
+    const refunding = fixture.refund(refundId);
+    await waitForLocks(fixture, 1);
+    const booking = fixture.watch();
+    await waitForLocks(fixture, 2);
+    return { refunding, booking };
+  });
+  expect((await Promise.all([refunding, booking]))[0]).toEqual(["begun"]);
+  expect(await fixture.settlementOf(added)).toEqual(await fixture.settlementOf(first));
+  expect(await settlementsOf(fixture, fixture.merchantId)).toMatchObject([
+    { amount: 4n * UNIT, state: "due" },
+    { amount: 3n * UNIT, state: "accumulating" },
+  ]);
+});
+
+test("the withdrawal of a refund and a hold of its merchant's payouts at the same time do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { accountId, merchantId, mode, deps } = fixture;
+  const refundId = await requestRefund(fixture, await fixture.pay(await fundBuyer(chain), 500n), 1n * UNIT);
+  const { withdrawing, holding } = await fixture.db.transaction().execute(async (db) => {
+    await sql`select from named_lock where name = 'audit chain' for update`.execute(db);
+    const withdrawing = withdrawRefund(deps, { actor: testActor, refundId });
+    await waitForLocks(fixture, 1);
+    const holding = holdPayouts(deps, { actor: testActor, accountId, merchantId, mode, hold: true });
+    await waitForLocks(fixture, 2);
+    return { withdrawing, holding };
+  });
+  expect(await Promise.all([withdrawing, holding])).toMatchObject([{ ok: true }, { ok: true }]);
 });
