@@ -43,6 +43,11 @@ export async function withdrawRefund(
     const movement = refund.exception_id === null ? undefined : await findMovementPlace(db, refund.exception_id);
     const made = await findSentReason(deps, db, { asset: refund.asset, key: keyOf({ refund, movement }) });
     if (made) return refuse("invalid_state", made);
+    // The refund may be the only obstacle of its queue, and of the settlements behind it. Lock order: queues, then what triggers of the
+    // withdrawal lock, then the audit log (avoids deadlock): a trigger wakes the settlements too, at the commit.
+    const queue = { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset };
+    await wakeRefunds(db, queue);
+    await wakeSettlements(db, queue);
     // The row is locked, so its state cannot have changed.
     const at = deps.now();
     if (refund.exception_id !== null) {
@@ -50,11 +55,6 @@ export async function withdrawRefund(
       await moveReturnToWithdrawn(db, { id: refund.id, from: refund.state, at });
       await insertGroups(db, [returnWithdrawnGroup({ ...refund, exceptionId: refund.exception_id }, movement)], at);
     } else await moveToWithdrawn(db, { id: refund.id, at });
-    // The refund may be the only obstacle of its queue, and of the settlements behind it. Lock order: queues, then the audit log (avoids
-    // deadlock): the trigger that wakes these settlements runs at the commit.
-    const queue = { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset };
-    await wakeRefunds(db, queue);
-    await wakeSettlements(db, queue);
     const entry = { actor: args.actor, action: "refund.withdrawn", subject: refund.id, at };
     const [before, after] = [{ state: refund.state }, { state: "withdrawn" }];
     await insertAuditEntries(db, [{ ...entry, before, after }]);

@@ -137,3 +137,30 @@ test("the withdrawal of a refund and a hold of its merchant's payouts at the sam
   });
   expect(await Promise.all([withdrawing, holding])).toMatchObject([{ ok: true }, { ok: true }]);
 });
+
+test("the withdrawal of a refund and the booking of another refund of its payment do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { id: payout } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 300n));
+  const paid = await fixture.pay(await fundBuyer(chain), 500n);
+  expect(await fixture.settle(payout)).toEqual(["begun"]);
+  const sentId = await requestRefund(fixture, paid, 1n * UNIT);
+  expect(await fixture.refund(sentId)).toEqual(["begun"]);
+  const refundId = await requestRefund(fixture, paid, 1n * UNIT);
+  await fixture.verify(await fixture.attempt(await fixture.create(200n), await fundBuyer(chain)));
+  await fixture.relay();
+  const { booking, withdrawing } = await fixture.db.transaction().execute(async (db) => {
+    await sql`select from settlement where id = ${payout} for update`.execute(db);
+    // The payment is credited, which locks the queue of refunds, and the payout waits for its settlement.
+    const booking = fixture.watch();
+    await waitForLocks(fixture, 1);
+    const withdrawing = withdrawRefund(fixture.deps, { actor: testActor, refundId });
+    await waitForLocks(fixture, 2);
+    return { booking, withdrawing };
+  });
+  expect((await Promise.all([withdrawing, booking]))[0]).toMatchObject({ ok: true });
+  expect(await fixture.db.selectFrom("refund").select(["id", "state"]).orderBy("number").execute()).toEqual([
+    { id: sentId, state: "paid" },
+    { id: refundId, state: "withdrawn" },
+  ]);
+});
