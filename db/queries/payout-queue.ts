@@ -112,18 +112,27 @@ export async function listQueuedIds(
   return rows.map(({ ids }) => ids);
 }
 
-/** Postpones queues until their next row is due, or indefinitely when they have none. Skips queues that have changed meanwhile. */
+/**
+ * Postpones queues until their next row is due, or indefinitely when they have none. Skips queues that have changed meanwhile. Locks them in
+ * the order in which bookings wake them (avoids deadlock).
+ */
 export async function restQueues(db: Db, args: { kind: PayoutKind; queues: readonly TakenQueue[] }): Promise<void> {
   const { kind, queues } = args;
   if (queues.length === 0) return;
   await sql`
+    with locked as (
+      select q.merchant_id, q.asset, q.chain from payout_queue q
+      join unnest(${queues.map((one) => one.merchant_id)}::text[], ${queues.map((one) => one.asset)}::text[],
+        ${queues.map((one) => one.chain)}::text[], ${queues.map((one) => one.version)}::bigint[])
+        as idle (merchant_id, asset, chain, version)
+        on q.merchant_id = idle.merchant_id and q.asset = idle.asset and q.chain = idle.chain
+      where q.kind = ${kind} and q.version = idle.version
+      order by q.merchant_id collate "C", q.asset collate "C", q.chain collate "C" for update of q
+    )
     update payout_queue q set due_at = (select min(r.due_at) from ${rowsOf[kind]}), due_retries = 0,
       blocked_by = null, blocked_at = null
-    from unnest(${queues.map((one) => one.merchant_id)}::text[], ${queues.map((one) => one.asset)}::text[],
-      ${queues.map((one) => one.chain)}::text[], ${queues.map((one) => one.version)}::bigint[])
-      as idle (merchant_id, asset, chain, version)
-    where q.kind = ${kind} and q.merchant_id = idle.merchant_id and q.asset = idle.asset and q.chain = idle.chain
-      and q.version = idle.version`.execute(db);
+    from locked l
+    where q.kind = ${kind} and q.merchant_id = l.merchant_id and q.asset = l.asset and q.chain = l.chain`.execute(db);
 }
 
 /** A row with its queue, both read at the same time. */

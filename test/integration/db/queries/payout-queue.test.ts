@@ -11,6 +11,7 @@ import {
   selectDueQueues,
   type TakenQueue,
   takeDueQueues,
+  wakeSettlements,
 } from "../../../../db/queries/payout-queue.ts";
 import { insertRefund } from "../../../../db/queries/refunds.ts";
 import { addToAccumulating, beginAccumulating } from "../../../../db/queries/settlements.ts";
@@ -144,6 +145,30 @@ describe("a payout queue", () => {
     });
     await resting.rest;
     expect((await queueOf(merchant)).due_at).not.toBeNull();
+  });
+
+  test("queues are put to rest in the order in which bookings wake them, so that the two do not deadlock", async () => {
+    const merchants = [await insertMerchant(db), await insertMerchant(db)];
+    const [first, second] = merchants.sort((a, b) => (a.merchantId < b.merchantId ? -1 : 1)) as [Merchant, Merchant];
+    const ids: string[] = [];
+    for (const merchant of [second, first]) ids.push(await insertSettlementRow(db, merchant, { dueAt: later(-1) }));
+    const all = await take();
+    const queues = [second, first].flatMap(({ merchantId }) => all.filter((one) => one.merchant_id === merchantId));
+    await db.updateTable("settlement").set({ due_at: null }).where("id", "in", ids).execute();
+    const isWaiting = async () => {
+      const { rows } = await sql`select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+      return rows.length > 0;
+    };
+    const { resting } = await db.transaction().execute(async (booking) => {
+      await wakeSettlements(booking, { merchantId: first.merchantId, asset: someAsset });
+      const resting = restQueues(db, { kind: "settlement", queues });
+      await waitFor(isWaiting, { within: 20_000, what: "the update waits for the row of the first queue" });
+      await wakeSettlements(booking, { merchantId: second.merchantId, asset: someAsset });
+      return { resting };
+    });
+    await resting;
+    for (const merchant of [first, second]) expect((await queueOf(merchant)).due_at).not.toBeNull();
   });
 
   test("queues of other chains are left alone, and each chain has its own share", async () => {
