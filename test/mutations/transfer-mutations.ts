@@ -1159,6 +1159,12 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "return true;",
       },
       {
+        name: "a nonce that cannot be parsed counts as used by a foreign transaction",
+        find: "parseAnswer(() => hexToNumber(count))",
+        replace: "[hexToNumber, parseAnswer].length && Number(count)",
+        tests: ["test/integration/transfers/evm/malformed-answers.test.ts"],
+      },
+      {
         name: "the nonce is read at each new block, which is never final",
         find: "isUsable ? former : await",
         replace: "await",

@@ -1,6 +1,8 @@
-import type { Hex } from "viem";
+import { type Hex, hexToNumber, numberToHex } from "viem";
+import { parseAnswer } from "../../chains/errors.ts";
 import { readBlock } from "../../chains/evm/blocks.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readFromReadable } from "../../chains/evm/readable-answers.ts";
 import { type Cursor, findBlock } from "../../db/queries/chain-cursors.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 
@@ -36,12 +38,11 @@ export async function isNoncePassed(
 
 /** Returns the account's next nonce at the cursor's block, or undefined when the endpoint has another block at that height. */
 async function readNonceAt(chain: EvmChain, address: Hex, { number, blockId }: Cursor): Promise<Reading | undefined> {
-  const { value } = await chain.readFromOneEndpoint(async (rpc) => {
-    const nonce = await rpc({ method: "eth_getTransactionCount", params: [address, `0x${number.toString(16)}`] });
-    const { hash } = await readBlock(rpc, number);
-    return { nonce: Number(nonce), hash };
+  const { nonce, hash } = await readFromReadable(chain, async (rpc) => {
+    const count = await rpc({ method: "eth_getTransactionCount", params: [address, numberToHex(number)] });
+    return { nonce: parseAnswer(() => hexToNumber(count)), hash: (await readBlock(rpc, number)).hash };
   });
-  return value.hash === blockId ? { nonce: value.nonce, number, blockId } : undefined;
+  return hash === blockId ? { nonce, number, blockId } : undefined;
 }
 
 /** Returns true while the block of a reading is on the chain that the watcher follows. */

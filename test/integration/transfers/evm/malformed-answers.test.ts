@@ -1,4 +1,4 @@
-import { decodeFunctionResult, encodeFunctionResult, type Hex, toFunctionSelector } from "viem";
+import { decodeFunctionResult, encodeFunctionResult, type Hex, numberToHex, toFunctionSelector } from "viem";
 import { expect, test } from "vitest";
 import { AUTHORIZATION_USED_TOPIC, multicallAbi, TRANSFER_TOPIC } from "../../../../chains/evm/abi.ts";
 import { listUnreadChains } from "../../../../db/epoch.ts";
@@ -191,4 +191,29 @@ test("a chain is read again after a restore while one of two endpoints garbles t
   await mine(chain);
   for (let pass = 0; pass < 2; pass += 1) await fixture.watch().catch(() => undefined);
   expect(await listUnreadChains(fixture.db)).toEqual([]);
+});
+
+test("a nonce that an endpoint garbles at a block is not taken for one that a foreign transaction has used", async () => {
+  const chain = await startChain();
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url], change: { blockMs: 1_000 } });
+  fixture.clock.stop();
+  const { id } = await fixture.sign(await fundBuyer(chain));
+  await chain.client.setAutomine(false);
+  await fixture.relay();
+  await fixture.watch();
+  // The endpoint counts the transaction, and shows neither its block nor its receipt yet.
+  const { number } = await fixture.cursor();
+  proxy.alter((method, [, block], result) => {
+    if (method === "eth_blockNumber") return numberToHex(number);
+    if (method === "eth_getTransactionReceipt") return null;
+    return method === "eth_getTransactionCount" && block !== "latest" ? "zz" : result;
+  });
+  await mine(chain);
+  fixture.clock.advance(20_000);
+  for (let pass = 0; pass < 2; pass += 1) await fixture.watch().catch(() => undefined);
+  expect(await fixture.statesOf([id])).toEqual(["assigned"]);
+  proxy.alter(undefined);
+  await fixture.watch();
+  expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
 });
