@@ -76,7 +76,7 @@ test("an endpoint that refuses the call leaves it to the caller, and is asked ag
     { code: -32_000, message: "out of gas" },
     { code: -32_000, message: "contract creation is not allowed" },
   ]) {
-    proxy.fail(() => error);
+    proxy.fail(({ method }) => (method === "eth_call" ? error : undefined));
     expect(await ask()).toBeUndefined();
     proxy.fail(undefined);
     if (error.message.startsWith("contract")) break;
