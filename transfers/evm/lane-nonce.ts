@@ -1,3 +1,4 @@
+import { isUnreadable } from "../../chains/errors.ts";
 import { readNextNonce } from "../../chains/evm/evm-broadcast.ts";
 import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
@@ -92,7 +93,7 @@ async function readCounts(chain: EvmChain, address: `0x${string}`): Promise<numb
   for (const { rpc } of chain.endpoints) {
     if (counts.length === ASKED_ENDPOINTS) break;
     const count = await readNextNonce(rpc, address).catch((error: unknown) => {
-      if (isUnavailable(error)) return undefined;
+      if (isUnavailable(error) || isUnreadable(error)) return undefined;
       throw error;
     });
     if (count !== undefined) counts.push(count);

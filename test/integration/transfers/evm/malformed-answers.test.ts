@@ -1,4 +1,5 @@
 import { decodeFunctionResult, encodeFunctionResult, type Hex, numberToHex, toFunctionSelector } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { AUTHORIZATION_USED_TOPIC, multicallAbi, TRANSFER_TOPIC } from "../../../../chains/evm/abi.ts";
 import { listUnreadChains } from "../../../../db/epoch.ts";
@@ -216,4 +217,19 @@ test("a nonce that an endpoint garbles at a block is not taken for one that a fo
   proxy.alter(undefined);
   await fixture.watch();
   expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
+});
+
+test("a lane skips the nonces that another program has used although one of two endpoints garbles nonces", async () => {
+  const chain = await startChain();
+  const liar = await startAlteringProxy({ target: chain.url });
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [liar.url, chain.url] });
+  const lane = privateKeyToAccount(chain.keys.lanes[0]?.privateKey as Hex);
+  for (let count = 0; count < 3; count += 1) {
+    await chain.client.sendTransaction({ account: lane, to: lane.address, value: 1n });
+    await mine(chain);
+  }
+  liar.alter((method, _params, result) => (method === "eth_getTransactionCount" ? "zz" : result));
+  await fixture.sign(await fundBuyer(chain));
+  await fixture.relay();
+  expect((await fixture.lane()).next_nonce).toBe(3);
 });
