@@ -440,7 +440,7 @@ export const transferMutations: readonly MutationGroup[] = [
   },
   {
     file: "chains/evm/open-endpoints.ts",
-    tests: ["test/integration/workers/wrong-chain-endpoint.test.ts"],
+    tests: ["test/integration/transfers/evm/malformed-answers.test.ts"],
     mutations: [
       {
         name: "an endpoint whose chain id cannot be read keeps the next one from being asked",

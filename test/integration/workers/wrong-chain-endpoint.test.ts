@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { checkChain } from "../../../chains/open-chains.ts";
-import { RpcRefusal, startAlteringProxy } from "../../support/altering-proxy.ts";
 import { fundBuyer, keysOf, networksFileFor, startChain } from "../../support/evm-chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
@@ -48,16 +47,4 @@ test("an endpoint that is unavailable at the start and returns as another chain 
   const paymentId = await fixture.pay(await fundBuyer(chain));
   expect(await fixture.status(paymentId)).toMatchObject({ state: "succeeded" });
   expect(Object.keys(otherChainProxy.calls), "only its chain id is read").toEqual(["eth_chainId"]);
-});
-
-test.each([
-  ["nothing", null],
-  ["a text that is no number", "zz"],
-  ["an error", new RpcRefusal({ code: -32_000, message: "the node is starting" })],
-])("a first endpoint that returns %s for its chain id is skipped, and no payment fails", async (_what, answer) => {
-  const odd = await startAlteringProxy({ target: chain.url });
-  odd.alter((method, _params, result) => (method === "eth_chainId" ? answer : result));
-  const fixture = await makeMerchantFixture(chain, { rpcUrls: [odd.url, chain.url] });
-  const paymentId = await fixture.pay(await fundBuyer(chain));
-  expect(await fixture.status(paymentId)).toMatchObject({ state: "succeeded" });
 });

@@ -233,3 +233,16 @@ test("a lane skips the nonces that another program has used although one of two 
   await fixture.relay();
   expect((await fixture.lane()).next_nonce).toBe(3);
 });
+
+test.each([
+  ["nothing", null],
+  ["a text that is no number", "zz"],
+  ["an error", new RpcRefusal({ code: -32_000, message: "the node is starting" })],
+])("a first endpoint that returns %s for its chain id is skipped, and no payment fails", async (_what, answer) => {
+  const chain = await startChain();
+  const odd = await startAlteringProxy({ target: chain.url });
+  odd.alter((method, _params, result) => (method === "eth_chainId" ? answer : result));
+  const fixture = await makeMerchantFixture(chain, { rpcUrls: [odd.url, chain.url] });
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  expect(await fixture.status(paymentId)).toMatchObject({ state: "succeeded" });
+});
