@@ -76,7 +76,7 @@ export async function benchPeer(start: () => Promise<Stack>, args: Args): Promis
 
 type Row = Measured & { name: string; inFlight: number };
 
-/** Returns so few payments that Anvil has not become slow yet: the raw loop makes a block for each, and at 3,000 it made a tenth. */
+/** Returns the payments of the raw loop. With 3,000 at 256 in flight it made a tenth per second, and would be no reference. */
 function fewPayments(inFlight: number, { ANVIL_BLOCK_TIME }: StackSettings): number {
   return Math.max(ANVIL_BLOCK_TIME === undefined ? 100 : 20, inFlight * 8);
 }
