@@ -1,17 +1,16 @@
-import { creditMerchants } from "../../db/queries/ledger-groups.ts";
-import type { PaymentRow } from "../../db/queries/payments.ts";
-import { listBlockedKeys } from "../../db/queries/payout-queue.ts";
 import {
   type AccumulatingPart,
   type AccumulatingSettlement,
   addToAccumulating,
   beginAccumulating,
-  insertSettlements,
   listPayoutSchedules,
   lockAccumulating,
-  type NewSettlement,
   type PayoutSchedule,
-} from "../../db/queries/settlements.ts";
+} from "../../db/queries/accumulating-settlements.ts";
+import { creditMerchants } from "../../db/queries/ledger-groups.ts";
+import type { PaymentRow } from "../../db/queries/payments.ts";
+import { listBlockedKeys } from "../../db/queries/payout-queue.ts";
+import { insertSettlements, type NewSettlement } from "../../db/queries/settlements.ts";
 import type { Db } from "../../db/tables.ts";
 import { newId } from "../ids.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";

@@ -1,10 +1,10 @@
 import { parseAccountId } from "../../chains/caip.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
+import { closeAccumulating } from "../../db/queries/accumulating-settlements.ts";
 import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import {
-  closeAccumulating,
   listDueSettlements,
   moveSettlementsToPaying,
   type SettlementWithDestination,

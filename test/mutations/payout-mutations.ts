@@ -218,15 +218,9 @@ export const payoutMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "db/queries/settlements.ts",
+    file: "db/queries/accumulating-settlements.ts",
     tests: accumulating,
     mutations: [
-      {
-        name: "a payout begins although it was signed for another amount",
-        find: 'from: "due", to: "paying", at, set, where }',
-        replace: 'from: "due", to: "paying", at, set }',
-        tests: settlement,
-      },
       {
         name: "an accumulated payout does not become due when it reaches its limit",
         find: "due_at = case when s.amount + a.amount >= ${limit}::numeric then ${at}::timestamptz else s.due_at end",
@@ -238,12 +232,6 @@ export const payoutMutations: readonly MutationGroup[] = [
         replace: "m.id = merchant_id)",
       },
       {
-        name: "a payout begins although its merchant's payouts were held while it was signed",
-        find: "m.id = settlement.merchant_id and m.payouts_held_at is null)",
-        replace: "m.id = settlement.merchant_id)",
-        tests: settlement,
-      },
-      {
         name: "an accumulated payout is closed below its minimum",
         find: "d.minimum > settlement.amount",
         replace: "false",
@@ -253,6 +241,24 @@ export const payoutMutations: readonly MutationGroup[] = [
         find: "amount: sql`settlement.amount + excluded.amount`",
         replace: "amount: sql`settlement.amount`",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "db/queries/settlements.ts",
+    tests: accumulating,
+    mutations: [
+      {
+        name: "a payout begins although it was signed for another amount",
+        find: 'from: "due", to: "paying", at, set, where }',
+        replace: 'from: "due", to: "paying", at, set }',
+        tests: settlement,
+      },
+      {
+        name: "a payout begins although its merchant's payouts were held while it was signed",
+        find: "m.id = settlement.merchant_id and m.payouts_held_at is null)",
+        replace: "m.id = settlement.merchant_id)",
+        tests: settlement,
       },
       {
         name: "a refund draws on a settlement that has begun",

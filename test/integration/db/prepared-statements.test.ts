@@ -1,9 +1,9 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { anyOf } from "../../../db/any-of.ts";
+import { beginAccumulating } from "../../../db/queries/accumulating-settlements.ts";
 import { lockPaying } from "../../../db/queries/payment-moves.ts";
 import { listPayments } from "../../../db/queries/payments.ts";
-import { beginAccumulating } from "../../../db/queries/settlements.ts";
 import { insertMerchant, insertPaymentRow } from "../../support/insert-rows.ts";
 import { openTestDb } from "../../support/open-test-db.ts";
 

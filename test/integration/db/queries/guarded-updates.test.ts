@@ -2,10 +2,11 @@ import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { readFamilyRow } from "../../../../db/chain-families.ts";
 import { moveRows } from "../../../../db/moves.ts";
+import { beginAccumulating } from "../../../../db/queries/accumulating-settlements.ts";
 import { confirmTransfers } from "../../../../db/queries/confirmable-transfers.ts";
 import { claimObservation, insertObservations, orphanObservations } from "../../../../db/queries/observations.ts";
 import { listUsedNonces } from "../../../../db/queries/payout-nonces.ts";
-import { beginAccumulating, insertSettlements, lockNotBegun } from "../../../../db/queries/settlements.ts";
+import { insertSettlements, lockNotBegun } from "../../../../db/queries/settlements.ts";
 import {
   expireTransactions,
   finishByHash,

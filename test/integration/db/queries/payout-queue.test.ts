@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { moveRows } from "../../../../db/moves.ts";
+import { addToAccumulating, beginAccumulating } from "../../../../db/queries/accumulating-settlements.ts";
 import {
   blockQueue,
   listQueuedIds,
@@ -14,7 +15,6 @@ import {
   wakeSettlements,
 } from "../../../../db/queries/payout-queue.ts";
 import { insertRefund } from "../../../../db/queries/refunds.ts";
-import { addToAccumulating, beginAccumulating } from "../../../../db/queries/settlements.ts";
 import type { Db } from "../../../../db/tables.ts";
 import { newId } from "../../../../payments/ids.ts";
 import {
