@@ -30,7 +30,6 @@ import { createSafeFetch, validateUrl } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
 import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
 import { failToStart } from "../runtime/start-failure.ts";
-import { readTraceIds } from "../runtime/tracing/spans.ts";
 import { startTracing } from "../runtime/tracing/start-tracing.ts";
 import { createLimits } from "./http/rate-limits.ts";
 import { createRequestLog } from "./http/request-log.ts";
@@ -48,7 +47,7 @@ const STORE_KEY_USES_MS = 10_000;
 type Opened = { config: ApiConfig; log: Log; metrics: Metrics; shutdown: Shutdown };
 
 async function serve(config: ApiConfig, networks: Networks): Promise<void> {
-  const log = createLog({ level: config.LOG_LEVEL, role: "api", context: () => ({ ...readTraceIds() }) });
+  const log = createLog({ level: config.LOG_LEVEL, role: "api", context: readLogFields });
   const shutdown = createShutdown({ log });
   installSignals(shutdown, { log });
   const registry = new Registry();

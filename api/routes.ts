@@ -4,7 +4,7 @@ import type { Refusal } from "../payments/error-codes.ts";
 import { isInOtherMode } from "../payments/lifecycle/read-payment.ts";
 import { isMerchantInOtherMode } from "../payments/merchants/merchants.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import type { Operation } from "./contract/operation.ts";
+import type { Operation, RawCall } from "./contract/operation.ts";
 import { paymentId } from "./contract/request-schemas.ts";
 import { gatewayCancel } from "./gateway/gateway-cancel.ts";
 import { gatewayConfirm } from "./gateway/gateway-confirm.ts";
@@ -15,8 +15,7 @@ import { gatewayStatus } from "./gateway/gateway-status.ts";
 import { pickVersion } from "./http/api-version.ts";
 import { type Authenticated, authenticate, readHeader } from "./http/auth.ts";
 import { sendRefusal } from "./http/http-errors.ts";
-import { runOperation } from "./http/idempotency.ts";
-import { withRequestLog } from "./http/observe-requests.ts";
+import { type OperationResponse, runOperation } from "./http/idempotency.ts";
 import { readPaymentId } from "./http/payment-links.ts";
 import { readPublicUrl } from "./http/public-url.ts";
 import { addressLimitKey, limitByPayment } from "./http/rate-limits.ts";
@@ -107,31 +106,37 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       const paymentRefusal = isGateway ? await limitPayment(deps, request, reply) : undefined;
       if (paymentRefusal) return sendRefusal(reply, paymentRefusal);
     },
-    handler: async (request, reply) => {
-      const { authenticated, query, body } = request;
+    // Not an async function: it would keep all of its variables in memory while a request is held.
+    handler: (request, reply) => {
       const params = isGateway ? resolveLink(deps, request.params) : request.params;
-      if (!authenticated) throw new Error("the request has not been authenticated");
-      const hold = {
-        onGone: (leave: () => void) => void reply.raw.once("close", leave),
-        held: (ms: number) => {
-          request.heldMs = ms;
-        },
-      };
-      const merchantHeader = readHeader(request.headers, "merchant-id");
-      const call = operation.read({ ...authenticated, params, query, body, merchantHeader, hold });
+      const { query, body } = request;
+      const call = operation.read(toRawCall(request, reply, params));
       if (!call.ok) return sendRefusal(reply, call);
       const key = readHeader(request.headers, "idempotency-key");
-      const response = await runOperation(withRequestLog(deps, request), operation, call.value, {
-        key,
-        input: { params, query, body },
-      });
-      if (!response.ok)
-        return sendRefusal(reply, await explainMissing(deps, { authenticated, params, body }, response));
-      const { status, text, replayed } = response.value;
-      if (replayed) reply.header("idempotent-replayed", "true");
-      return reply.code(status).type("application/json; charset=utf-8").send(text);
+      return runOperation(deps, operation, call.value, { key, input: { params, query, body } }).then((response) =>
+        response.ok
+          ? sendResponse(reply, response.value)
+          : explainMissing(deps, request, response).then((refusal) => sendRefusal(reply, refusal)),
+      );
     },
   });
+}
+
+function toRawCall(request: FastifyRequest, reply: FastifyReply, params: unknown): RawCall {
+  const { authenticated, query, body } = request;
+  if (!authenticated) throw new Error("the request has not been authenticated");
+  const hold = {
+    onGone: (leave: () => void) => void reply.raw.on("close", leave),
+    held: (ms: number) => {
+      request.heldMs = ms;
+    },
+  };
+  return { ...authenticated, params, query, body, merchantHeader: readHeader(request.headers, "merchant-id"), hold };
+}
+
+function sendResponse(reply: FastifyReply, { status, text, replayed }: OperationResponse): FastifyReply {
+  if (replayed) reply.header("idempotent-replayed", "true");
+  return reply.code(status).type("application/json; charset=utf-8").send(text);
 }
 
 /** The member of a path that names a merchant. */
@@ -139,7 +144,7 @@ const namedMerchant = z.object({ merchantId: z.string() });
 /** The members of a request that may name a payment. */
 const namedPayment = z.union([z.object({ id: paymentId }), z.object({ paymentId })]);
 
-type MissingCall = { authenticated: Authenticated; params: unknown; body: unknown };
+type MissingCall = Pick<FastifyRequest, "authenticated" | "params" | "body">;
 
 /**
  * Adds to `payment_not_found` and `merchant_not_found` that the payment or merchant exists in the other mode, when the caller's
@@ -147,7 +152,7 @@ type MissingCall = { authenticated: Authenticated; params: unknown; body: unknow
  */
 async function explainMissing(deps: ApiDeps, call: MissingCall, refusal: Refusal): Promise<Refusal> {
   const what = await findInOtherMode(deps, call, refusal);
-  if (!what) return refusal;
+  if (!what || !call.authenticated) return refusal;
   const { mode } = call.authenticated.caller;
   const other = mode === "test" ? "live" : "test";
   const message = `${refusal.message} in ${mode} mode; it is a ${other} ${what}, and test and live data are separate`;
@@ -157,9 +162,11 @@ async function explainMissing(deps: ApiDeps, call: MissingCall, refusal: Refusal
 /** Returns what a refused call names that only the other mode of the caller's account has. */
 async function findInOtherMode(
   deps: ApiDeps,
-  { authenticated: { caller, merchant }, params, body }: MissingCall,
+  { authenticated, params, body }: MissingCall,
   { code }: Refusal,
 ): Promise<"payment" | "merchant" | undefined> {
+  if (!authenticated) return undefined;
+  const { caller, merchant } = authenticated;
   if (code === "merchant_not_found") {
     const merchantId = merchant?.merchantId ?? namedMerchant.safeParse(params).data?.merchantId;
     return merchantId && (await isMerchantInOtherMode(deps, { merchantId, caller })) ? "merchant" : undefined;

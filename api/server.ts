@@ -34,8 +34,9 @@ const REQUEST_TIMEOUT_MS = 30_000;
 export function buildServer(deps: ApiDeps, { silenceMs = SILENCE_MS }: { silenceMs?: number } = {}): FastifyInstance {
   const app: FastifyInstance = fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
-    // observeRequests writes one line per request.
-    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
+    // observeRequests writes one line per request. All lines get the request's id from its context.
+    logController: new LogController({ disableRequestLogging: true }),
+    childLoggerFactory: (log) => log,
     genReqId: pickRequestId,
     trustProxy: deps.trustedProxies.length > 0 ? [...deps.trustedProxies] : false,
     bodyLimit: BODY_LIMIT,

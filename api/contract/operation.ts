@@ -5,7 +5,7 @@ import type { Requester } from "../../payments/requester.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import type { Access, ActingCaller, Authenticated, Merchant, Permission } from "../http/auth.ts";
 import { listUnknownMembers, parseInput } from "../http/parse-input.ts";
-import type { Hold } from "../polling/long-polls.ts";
+import type { Hold } from "../polling/waiters.ts";
 
 /** Which merchant a call has: only merchant operations take `Merchant-Id`. */
 type MerchantOf = { gateway: undefined; merchant: Merchant; account: undefined };
@@ -24,7 +24,7 @@ type Call<A extends Access, P, Q, B> = {
 };
 
 /** A call whose input is not parsed yet. */
-type RawCall = Authenticated & {
+export type RawCall = Authenticated & {
   params: unknown;
   query: unknown;
   body: unknown;

@@ -1,4 +1,5 @@
 import { collectedFields, collectedSchema } from "../../payments/buyer-data/collected-schema.ts";
+import { done, type Result } from "../../payments/error-codes.ts";
 import type { Cancelled } from "../../payments/lifecycle/cancel-payment.ts";
 import type { PaymentListView } from "../../payments/lifecycle/list-payments.ts";
 import type { Requester } from "../../payments/requester.ts";
@@ -26,6 +27,11 @@ export function toStatusResponse(status: PaymentStatus) {
     info: status.info && { txId: status.info.txId, optionAmount: toAmount(status.info.optionAmount) },
     ...(status.state === "failed" ? { failureCode: status.failureCode } : {}),
   };
+}
+
+/** Returns the response to a call that returns a status or a refusal. */
+export function toStatusResult(status: Result<PaymentStatus>): Result<object> {
+  return status.ok ? done(toStatusResponse(status.value)) : status;
 }
 
 /** Returns the response to a created payment (specification, 4.2), with both of its sets of member names. */

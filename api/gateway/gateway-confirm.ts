@@ -1,10 +1,9 @@
 import { z } from "zod";
-import { done } from "../../payments/error-codes.ts";
 import { acceptConfirm } from "../../payments/lifecycle/confirm-payment.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { ignored, optional, paymentId, pollQuery, text } from "../contract/request-schemas.ts";
 import { statusResponse } from "../contract/response-schemas.ts";
-import { toStatusResponse } from "../contract/responses.ts";
+import { toStatusResult } from "../contract/responses.ts";
 import { queryPayment } from "../http/auth.ts";
 import { pollVerification } from "../polling/long-polls.ts";
 
@@ -56,6 +55,6 @@ export const gatewayConfirm = defineOperation({
       until: "final",
       ...hold,
     });
-    return status.ok ? done(toStatusResponse(status.value)) : status;
+    return toStatusResult(status);
   },
 });

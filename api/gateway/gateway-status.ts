@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { done } from "../../payments/error-codes.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { paymentId, pollQuery } from "../contract/request-schemas.ts";
 import { statusResponse } from "../contract/response-schemas.ts";
-import { toStatusResponse } from "../contract/responses.ts";
+import { toStatusResult } from "../contract/responses.ts";
 import { queryPayment } from "../http/auth.ts";
 import { pollStatus } from "../polling/long-polls.ts";
 
@@ -20,10 +19,9 @@ export const gatewayStatus = defineOperation({
   refusals: ["payment_not_found"],
   params: z.object({ id: paymentId }),
   query: pollQuery,
-  async handle(deps, call) {
+  handle(deps, call) {
     const { params, query, hold } = call;
     const paymentQuery = queryPayment(call, params.id);
-    const status = await pollStatus(deps, paymentQuery, { maxPollMs: query.maxPollMs, ...hold });
-    return status.ok ? done(toStatusResponse(status.value)) : status;
+    return pollStatus(deps, paymentQuery, { maxPollMs: query.maxPollMs, ...hold }).then(toStatusResult);
   },
 });

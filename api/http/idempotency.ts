@@ -10,21 +10,33 @@ import type { Enqueue } from "../../queues/enqueue.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import type { Operation, ParsedCall } from "../contract/operation.ts";
 
+/** The input of a request before parsing. */
+type Input = { params: unknown; query: unknown; body: unknown };
 /** A successful response: newly written, or replayed from an earlier request. */
-type OperationResponse = { status: number; text: string; replayed: boolean };
+export type OperationResponse = { status: number; text: string; replayed: boolean };
 
 /**
  * Runs an operation, once per `Idempotency-Key` if it takes one. `input` is the input before parsing: two requests with the
  * same key must have the same input.
  */
-export async function runOperation(
+export function runOperation(
   deps: ApiDeps,
   operation: Operation,
   call: ParsedCall,
-  { key, input }: { key: string | undefined; input: { params: unknown; query: unknown; body: unknown } },
+  repeatable: { key: string | undefined; input: Input },
 ): Promise<Result<OperationResponse>> {
   const mayRepeat = operation.idempotency === "optional" && !call.needsKey;
-  if (!operation.idempotency || (key === undefined && mayRepeat)) return runOnce(deps, operation, call);
+  return !operation.idempotency || (repeatable.key === undefined && mayRepeat)
+    ? runOnce(deps, operation, call)
+    : runWithKey(deps, operation, call, repeatable);
+}
+
+async function runWithKey(
+  deps: ApiDeps,
+  operation: Operation,
+  call: ParsedCall,
+  { key, input }: { key: string | undefined; input: Input },
+): Promise<Result<OperationResponse>> {
   if (key === undefined) return refuse("params_validation", "Idempotency-Key: the header is missing");
   if (!/^[ -~]{1,255}$/.test(key))
     return refuse("params_validation", "Idempotency-Key: expected 1 to 255 printable ASCII characters");
@@ -52,11 +64,13 @@ export async function runOperation(
   return response;
 }
 
-/** Runs an operation without an idempotency key. */
+/**
+ * Runs an operation without an idempotency key. Returns the promise of its work instead of waiting for it, because a held request
+ * keeps what a waiting function has in memory.
+ */
 async function runOnce(deps: ApiDeps, operation: Operation, call: ParsedCall): Promise<Result<OperationResponse>> {
   const work = await call.prepare(deps);
-  if (!work.ok) return work;
-  return toResponse(operation, requireResult(await work.value(deps)));
+  return work.ok ? work.value(deps).then((result) => toResponse(operation, requireResult(result))) : work;
 }
 
 /** Runs an operation whose own statement stores its key and response. */

@@ -25,7 +25,7 @@ export function traceRequests(app: FastifyInstance): void {
       { traceparent: request.headers["traceparent"] },
     );
     if (!span) return done();
-    reply.raw.once("close", () => {
+    reply.raw.on("close", () => {
       const answered = reply.raw.writableFinished;
       const status = reply.raw.statusCode;
       const outcome = answered ? { "http.response.status_code": status } : { "error.type": "client_gone" };

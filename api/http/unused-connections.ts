@@ -10,7 +10,7 @@ export function closeUnusedConnections(app: FastifyInstance): void {
   const unused = new Set<Socket>();
   app.server.on("connection", (socket: Socket) => {
     unused.add(socket);
-    socket.once("close", () => unused.delete(socket));
+    socket.on("close", () => unused.delete(socket));
   });
   app.server.on("request", (request: IncomingMessage) => unused.delete(request.socket));
   app.addHook("preClose", async () => {

@@ -6,7 +6,7 @@ import { simulatePayment } from "../../payments/lifecycle/simulate-payment.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { ignoredBody, ignoredQuery, paymentId } from "../contract/request-schemas.ts";
 import { cancelledResponse, statusResponse } from "../contract/response-schemas.ts";
-import { toCancelledResponse, toPaymentResponse, toStatusResponse } from "../contract/responses.ts";
+import { toCancelledResponse, toPaymentResponse, toStatusResult } from "../contract/responses.ts";
 import { queryPayment } from "../http/auth.ts";
 import { paymentResponse } from "./merchant-response-schemas.ts";
 
@@ -76,7 +76,7 @@ const simulate = defineOperation({
   refusals: ["payment_not_found", "invalid_state", "not_sandbox_api_key", "chain_unavailable"],
   async handle(deps, call) {
     const driven = await simulatePayment(deps, queryPayment(call, call.params.id), call.body.status);
-    return driven.ok ? done(toStatusResponse(driven.value)) : driven;
+    return toStatusResult(driven);
   },
 });
 

@@ -3,20 +3,12 @@ import { findVerificationResult } from "../../payments/lifecycle/confirm-payment
 import { findStatus, type PaymentQuery } from "../../payments/lifecycle/read-payment.ts";
 import type { PaymentStatus } from "../../payments/views.ts";
 import type { ApiDeps } from "../api-deps.ts";
-import type { Watch } from "./waiters.ts";
+import type { Hold, Watch } from "./waiters.ts";
 
 /** Longest hold of a request, milliseconds. Native wallets abort a request after 30 s. */
 export const MAX_HOLD_MS = 25_000;
 /** Time that a confirm without `maxPollMs` waits for its verification result, milliseconds. */
 const VERIFICATION_WAIT_MS = 2_000;
-
-/** The connection of a held request. */
-export type Hold = {
-  /** Registers a callback for the client's disconnection. */
-  onGone: (leave: () => void) => void;
-  /** Records how long the request was held, milliseconds, so that its duration can be reported without it. */
-  held: (ms: number) => void;
-};
 
 /** Returns the status of a payment: at once, or with `maxPollMs` as soon as it changes. Refuses like findStatus. */
 export async function pollStatus(
@@ -25,10 +17,15 @@ export async function pollStatus(
   { maxPollMs, ...hold }: Hold & { maxPollMs: number | undefined },
 ): Promise<Result<PaymentStatus>> {
   if (!maxPollMs) return deps.statuses.findStatus(query);
-  return watchPayment(deps, query.paymentId, { ms: maxPollMs, ...hold }, async (watch) => {
+  const watch = watchPayment(deps, query, { ms: maxPollMs, ...hold });
+  try {
     const first = await deps.statuses.findStatus(query);
-    return first.ok ? done(await awaitChange(watch, first.value)) : first;
-  });
+    if (!first.ok || first.value.isFinal) return first;
+    // Not by awaitChange: each async function that waits takes half a kilobyte of every held request.
+    return done((await watch.next(first.value.stateVersion)) ?? first.value);
+  } finally {
+    watch.close();
+  }
 }
 
 /** Waits until the version of a payment's state is higher than `after`, or `ms` have passed. */
@@ -37,10 +34,13 @@ export async function waitForStatusChange(
   query: PaymentQuery,
   { after, ...hold }: Hold & { after: number; ms: number },
 ): Promise<void> {
-  await watchPayment(deps, query.paymentId, hold, async (watch) => {
+  const watch = watchPayment(deps, query, hold);
+  try {
     const first = await findStatus(deps, query);
     if (first.ok && first.value.stateVersion <= after) await awaitChange(watch, first.value);
-  });
+  } finally {
+    watch.close();
+  }
 }
 
 /**
@@ -57,7 +57,8 @@ export async function pollVerification(
   accept: (ended: Promise<void>) => Promise<Result<{ attemptId: string | null }>>,
   { maxPollMs, until, ...hold }: Hold & { maxPollMs: number | undefined; until: "verified" | "final" },
 ): Promise<Result<PaymentStatus>> {
-  return watchPayment(deps, query.paymentId, { ms: maxPollMs ?? VERIFICATION_WAIT_MS, ...hold }, async (watch) => {
+  const watch = watchPayment(deps, query, { ms: maxPollMs ?? VERIFICATION_WAIT_MS, ...hold });
+  try {
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     const accepted = await accept(ended);
     if (!accepted.ok) return accepted;
@@ -69,31 +70,18 @@ export async function pollVerification(
     if (!present.ok || !maxPollMs) return present;
     if (until === "final") return done(await awaitEnd(watch, present.value));
     return isNew ? present : done(await awaitChange(watch, present.value));
-  });
+  } finally {
+    watch.close();
+  }
 }
 
-async function watchPayment<T>(
-  deps: ApiDeps,
-  paymentId: string,
-  { ms, onGone, held }: Hold & { ms: number },
-  work: (watch: Watch) => Promise<T>,
-): Promise<T> {
-  const watch = deps.waiters.open({ paymentId, ms: Math.min(ms, MAX_HOLD_MS), onGone });
-  try {
-    return await work(watch);
-  } finally {
-    held(watch.close());
-  }
+function watchPayment(deps: ApiDeps, { paymentId }: PaymentQuery, { ms, ...hold }: Hold & { ms: number }): Watch {
+  return deps.waiters.open({ paymentId, ms: Math.min(ms, MAX_HOLD_MS), ...hold });
 }
 
 /** Waits for a higher version of the state: a read that began before `first` may deliver an older one. */
 async function awaitChange(watch: Watch, first: PaymentStatus): Promise<PaymentStatus> {
-  if (first.isFinal) return first;
-  for (;;) {
-    const next = await watch.next();
-    if (next === undefined) return first;
-    if (next.stateVersion > first.stateVersion) return next;
-  }
+  return first.isFinal ? first : ((await watch.next(first.stateVersion)) ?? first);
 }
 
 /** Waits until the payment is final. Returns its newest status when the watch ends before that. */

@@ -5,20 +5,28 @@ import type { Metrics } from "../../runtime/metrics.ts";
 /** One long poll that waits for a change of a payment. */
 export type Watch = {
   /**
-   * Returns the next status that is read of the payment, changed or not. Returns undefined when the time is up, the client
-   * has disconnected or the process drains.
+   * Returns the next status that is read of the payment: changed or not, or only one with a higher version than `after`. Returns
+   * undefined when the time is up, the client has disconnected or the process drains.
    */
-  next(): Promise<PaymentStatus | undefined>;
-  /** Ends the watch and returns the total time that `next` has waited, milliseconds. Must be called. */
-  close(): number;
+  next(after?: number): Promise<PaymentStatus | undefined>;
+  /** Ends the watch and reports the total time that `next` has waited. Must be called. */
+  close(): void;
+};
+
+/** The request that waits, as its route knows it. */
+export type Hold = {
+  /** Registers a callback for the client's disconnection. */
+  onGone: (leave: () => void) => void;
+  /** Records how long the request was held, milliseconds, so that its duration can be reported without it. */
+  held: (ms: number) => void;
 };
 
 export type Waiters = {
   /**
    * Begins to watch a payment. Callers open the watch before they read the payment, so that no change is missed.
-   * @param ms longest wait; `onGone` registers a callback for the client's disconnection
+   * @param ms longest wait
    */
-  open(args: { paymentId: string; ms: number; onGone: (leave: () => void) => void }): Watch;
+  open(args: Hold & { paymentId: string; ms: number }): Watch;
   /** Marks a payment as changed. It is read soon, in one query with other changed payments; not read when no request waits. */
   wake(paymentId: string): void;
   /** Marks every payment as changed for which a request waits. */
@@ -38,7 +46,13 @@ type WaiterDeps = {
 };
 
 type EndReason = "timeout" | "gone" | "drained";
-type Entry = { status: PaymentStatus | undefined; ended: EndReason | undefined; notify: (() => void) | undefined };
+type Entry = {
+  /** The newest status that the watch has not returned. */
+  status: PaymentStatus | undefined;
+  ended: EndReason | undefined;
+  /** Ends the wait of `next` when there is something to return. */
+  notify: (() => void) | undefined;
+};
 
 /** Time after which payments are read again whose read has failed, milliseconds. */
 const RETRY_MS = 1_000;
@@ -94,11 +108,11 @@ export function createWaiters(deps: WaiterDeps): Waiters {
   }
 
   return {
-    open({ paymentId, ms, onGone }) {
+    open({ paymentId, ms, onGone, held }) {
       const entry: Entry = { status: undefined, ended: draining ? "drained" : undefined, notify: undefined };
       const entries = watched.get(paymentId) ?? new Set();
       watched.set(paymentId, entries.add(entry));
-      return openWatch(deps, entry, { ms, onGone, leave: () => forget(watched, paymentId, entry) });
+      return openWatch(deps, entry, { ms, onGone, held, leave: () => forget(watched, paymentId, entry) });
     },
     wake(paymentId) {
       if (!watched.has(paymentId)) return;
@@ -118,42 +132,50 @@ export function createWaiters(deps: WaiterDeps): Waiters {
   };
 }
 
+/** Each watch is a held request, of which there are thousands: `next` waits in one promise, and in no async function. */
 function openWatch(
   deps: WaiterDeps,
   entry: Entry,
-  { ms, onGone, leave }: { ms: number; onGone: (leave: () => void) => void; leave: () => void },
+  { ms, onGone, held, leave }: Hold & { ms: number; leave: () => void },
 ): Watch {
   const timer = setTimeout(end, ms, entry, "timeout");
   onGone(() => end(entry, "gone"));
-  let heldMs = 0;
-  let held = false;
+  let heldMs: number | undefined;
 
   return {
-    async next() {
-      if (entry.status === undefined && entry.ended === undefined) {
-        if (!held) deps.metrics.longPolls.inc();
-        held = true;
-        const began = performance.now();
-        await new Promise<void>((resolve) => {
-          entry.notify = resolve;
-        });
-        entry.notify = undefined;
-        heldMs += performance.now() - began;
-      }
-      const { status } = entry;
-      entry.status = undefined;
-      return status;
+    next(after = -1) {
+      const present = take(entry, after);
+      if (present !== undefined || entry.ended !== undefined) return Promise.resolve(present);
+      if (heldMs === undefined) deps.metrics.longPolls.inc();
+      heldMs ??= 0;
+      const began = performance.now();
+      return new Promise((resolve) => {
+        entry.notify = () => {
+          const status = take(entry, after);
+          if (status === undefined && entry.ended === undefined) return;
+          entry.notify = undefined;
+          heldMs = (heldMs ?? 0) + performance.now() - began;
+          resolve(status);
+        };
+      });
     },
     close() {
       clearTimeout(timer);
       leave();
-      if (held) {
+      if (heldMs !== undefined) {
         deps.metrics.longPolls.dec();
         deps.metrics.longPollEnds.inc({ reason: entry.ended ?? "changed" });
       }
-      return heldMs;
+      held(heldMs ?? 0);
     },
   };
+}
+
+/** Returns the status that has been read, and undefined for one with no higher version than `after`. */
+function take(entry: Entry, after: number): PaymentStatus | undefined {
+  const { status } = entry;
+  entry.status = undefined;
+  return status !== undefined && status.stateVersion > after ? status : undefined;
 }
 
 function end(entry: Entry, reason: EndReason): void {

@@ -13,8 +13,9 @@ import { createClient } from "./http-client.ts";
 import { collectHeap, type Heap } from "./process-heap.ts";
 
 type Args = { waiters: number; seconds: number; say: Say };
-/** `ofWaiter`: what a long poll of the second half has added to the memory. */
-type Woken = { p50: number; p99: number; worst: number; changed: number; ofWaiter: Omit<Heap, "pid"> };
+type OfWaiter = Omit<Heap, "pid">;
+/** `ofWaiter`: what a long poll of the second half has added to the memory; `afterChanges`: the same after the changes. */
+type Woken = { p50: number; p99: number; worst: number; changed: number; ofWaiter: OfWaiter; afterChanges: OfWaiter };
 
 /** The number of payments that change each second. */
 const CHANGES_PER_SECOND = 500;
@@ -53,15 +54,18 @@ export async function benchPolls(stack: StackFile, args: Args): Promise<void> {
     };
     const few = await run(FEW);
     const many = await run(args.waiters);
-    const { residentBytes, heldBytes } = many.ofWaiter;
+    const memory = ({ residentBytes, heldBytes }: OfWaiter) =>
+      `${residentBytes.toFixed(0)} bytes, of which ${heldBytes.toFixed(0)} on the heap`;
     const line = ({ p50, p99, worst, changed }: Woken) =>
       `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, worst ${worst.toFixed(1)} ms, of ${changed}`;
     printTable([
       [`commit to response, ${args.waiters} polls`, line(many)],
       [`commit to response, ${FEW} polls`, line(few)],
       ["ratio of the p99", (many.p99 / few.p99).toFixed(2)],
-      ["memory of a further waiter", `${residentBytes.toFixed(0)} bytes, of which ${heldBytes.toFixed(0)} on the heap`],
+      ["memory of a further waiter", memory(many.ofWaiter)],
+      ["the same after the changes", memory(many.afterChanges)],
     ]);
+    const { residentBytes } = many.ofWaiter;
     if (many.p99 > LIMITS.p99Ms) throw new Error(`the p99 is over ${LIMITS.p99Ms} ms`);
     if (residentBytes > LIMITS.bytes) throw new Error(`a waiter takes more than ${LIMITS.bytes} bytes`);
   } finally {
@@ -107,6 +111,11 @@ async function wake(stack: StackFile, { ids, waiters, change, readHeap }: Waking
   await hold(half);
   const atHalf = await readHeap();
   await hold(waiters);
+  const atAll = await readHeap();
+  const perWaiter = (now: Heap): OfWaiter => ({
+    residentBytes: (now.residentBytes - atHalf.residentBytes) / (waiters - half),
+    heldBytes: (now.heldBytes - atHalf.heldBytes) / (waiters - half),
+  });
 
   const committed = new Map<string, number>();
   const changes = ids.length - waiters;
@@ -119,18 +128,14 @@ async function wake(stack: StackFile, { ids, waiters, change, readHeap }: Waking
   }
   await Promise.all(changing);
   for (const until = Date.now() + 10_000; answered.size < changes && Date.now() < until; ) await pause(20);
-  const atEnd = await readHeap();
-  const ofWaiter = {
-    residentBytes: (atEnd.residentBytes - atHalf.residentBytes) / (waiters - half),
-    heldBytes: (atEnd.heldBytes - atHalf.heldBytes) / (waiters - half),
-  };
+  const memory = { ofWaiter: perWaiter(atAll), afterChanges: perWaiter(await readHeap()) };
   over = true;
   // Abort the remaining polls, so that the process has none when the next part begins.
   await runPool(ids.slice(changes), 8, change);
   await Promise.all(waiting);
   const times = [...committed].map(([id, at]) => (answered.get(id) ?? Number.POSITIVE_INFINITY) - at);
   const worst = Math.max(...times);
-  return { p50: percentile(times, 0.5), p99: percentile(times, 0.99), worst, changed: times.length, ofWaiter };
+  return { p50: percentile(times, 0.5), p99: percentile(times, 0.99), worst, changed: times.length, ...memory };
 }
 
 /** Waits until the api reports that it holds all long polls. */

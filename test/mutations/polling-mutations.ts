@@ -19,6 +19,17 @@ export const pollingMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "api/polling/waiters.ts",
+    tests: ["test/unit/api/polling/waiters.test.ts"],
+    mutations: [
+      {
+        name: "a long poll returns a status that its client has already seen",
+        find: "status.stateVersion > after ? status",
+        replace: "status.stateVersion >= after ? status",
+      },
+    ],
+  },
+  {
     file: "api/polling/watch-payments.ts",
     tests: ["test/integration/api/polling/lost-database.test.ts"],
     mutations: [

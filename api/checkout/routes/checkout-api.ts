@@ -16,10 +16,10 @@ import { confirmBody } from "../../gateway/gateway-confirm.ts";
 import { fetchBody } from "../../gateway/gateway-fetch.ts";
 import { optionsBody } from "../../gateway/gateway-options.ts";
 import { sendRefusal } from "../../http/http-errors.ts";
-import { withRequestLog } from "../../http/observe-requests.ts";
 import { parseInput } from "../../http/parse-input.ts";
 import { addressLimitKey, limitByPayment } from "../../http/rate-limits.ts";
-import { type Hold, MAX_HOLD_MS, pollVerification, waitForStatusChange } from "../../polling/long-polls.ts";
+import { MAX_HOLD_MS, pollVerification, waitForStatusChange } from "../../polling/long-polls.ts";
+import type { Hold } from "../../polling/waiters.ts";
 import { toStatusPayload } from "../pages/status-payload.ts";
 import { openSession } from "./browser-session.ts";
 
@@ -247,14 +247,14 @@ export function serveCheckoutApi(app: FastifyInstance, deps: ApiDeps): void {
         const run = read(method === "GET" ? request.query : request.body);
         if (!run.ok) return sendRefusal(reply, run);
         const hold = {
-          onGone: (leave: () => void) => void reply.raw.once("close", leave),
+          onGone: (leave: () => void) => void reply.raw.on("close", leave),
           held: (ms: number) => {
             request.heldMs = ms;
           },
         };
         const requester = openSession(request, reply, deps.publicUrl);
         const { params } = request;
-        const result = await run.value(withRequestLog(deps, request), {
+        const result = await run.value(deps, {
           payment: payment.value,
           requester,
           params,

@@ -125,7 +125,10 @@ export async function startApi(options: StartOptions = {}) {
   const redisUrl = options.redisUrl ?? namespace.url;
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const lines: string[] = [];
-  const log = createLog({ level: "debug", role: "api" }, { write: (line) => void lines.push(line) });
+  const log = createLog(
+    { level: "debug", role: "api", context: readLogFields },
+    { write: (line) => void lines.push(line) },
+  );
   const registry = new Registry();
   const metrics = createMetrics(registry, "api");
   const statements = { count: 0 };

@@ -86,6 +86,27 @@ describe("a request id", () => {
     expect(listLines()).toHaveLength(1);
   });
 
+  test("a request whose body arrives after its headers has its id on all of its log lines", async () => {
+    const body = JSON.stringify({ accounts: ["not-an-account", `eip155:1:0x${"11".repeat(20)}`] });
+    const socket = connect(Number(new URL(api.url).port), "127.0.0.1");
+    const headers = { ...shop.wallet, "content-type": "application/json", "x-request-id": "late-body" };
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    const path = `/v1/gateway/payment/${id}/options`;
+    // The server says when it has read the headers.
+    const sent = `expect: 100-continue\r\ncontent-length: ${body.length}\r\nhost: shop.test\r\n`;
+    socket.write(`POST ${path} HTTP/1.1\r\n${lines.join("")}${sent}\r\n`);
+    await once(socket, "data");
+    // The server authenticates this call after the first one, which then waits for its body.
+    await api.get(`/v1/gateway/payment/${id}`, shop.wallet);
+    socket.write(body);
+    await once(socket, "data");
+    socket.destroy();
+    const completed = () => api.lines.some((one) => one.includes("request completed") && one.includes("late-body"));
+    await waitFor(completed, { within: 10_000 });
+    const skipped = api.lines.findLast((line) => line.includes("malformed accounts skipped"));
+    expect(skipped).toContain('"requestId":"late-body"');
+  });
+
   test("an invalid request id is replaced", async () => {
     const given = "x".repeat(200);
     const { headers } = await api.get(`/v1/gateway/payment/${id}`, { ...shop.wallet, "x-request-id": given });

@@ -32,8 +32,8 @@ function setUp(
   opened.push(waiters);
   const open = (
     paymentId: string,
-    { ms = 60_000, onGone = () => undefined }: Partial<Parameters<Waiters["open"]>[0]> = {},
-  ) => waiters.open({ paymentId, ms, onGone });
+    { ms = 60_000, onGone = () => undefined, held = () => undefined }: Partial<Parameters<Waiters["open"]>[0]> = {},
+  ) => waiters.open({ paymentId, ms, onGone, held });
   const waiting = async () => (await metrics.longPolls.get()).values[0]?.value;
   const ends = async () =>
     Object.fromEntries((await metrics.longPollEnds.get()).values.map(({ labels, value }) => [labels.reason, value]));
@@ -122,6 +122,21 @@ describe("waiters", () => {
     expect((await watch.next())?.stateVersion).toBe(1);
   });
 
+  test("a wait for a higher version continues when an older or the same one is read", async () => {
+    let version = 1;
+    const { waiters, open, queries } = setUp(async (ids) => ids.map((id) => status(id, version)));
+    const watch = open("pay_a");
+    const answers = watch.next(1);
+    for (version of [0, 1]) {
+      waiters.wake("pay_a");
+      await vi.waitFor(() => expect(queries).toHaveLength(version + 1));
+    }
+    expect(await Promise.race([answers, "still waiting"])).toBe("still waiting");
+    version = 2;
+    waiters.wake("pay_a");
+    expect(await answers).toEqual(status("pay_a", 2));
+  });
+
   test("a timeout ends the wait", async () => {
     const { open, ends, waiting } = setUp(async () => []);
     const watch = open("pay_a", { ms: 3_000 });
@@ -162,13 +177,15 @@ describe("waiters", () => {
 
   test("the reported hold time covers the wait and excludes the work after it", async () => {
     const { waiters, open } = setUp();
-    const watch = open("pay_a");
+    const held = vi.fn();
+    const watch = open("pay_a", { held });
     const answers = watch.next();
     await vi.advanceTimersByTimeAsync(60);
     waiters.wake("pay_a");
     await answers;
     await vi.advanceTimersByTimeAsync(200);
-    expect(watch.close()).toBe(60);
+    watch.close();
+    expect(held.mock.calls).toEqual([[60]]);
   });
 
   test("thousands of changed payments are read in batches of 250", async () => {
