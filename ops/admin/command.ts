@@ -8,6 +8,7 @@ import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/error-codes.ts";
 import { checkOperator, type OperatorRole } from "../../payments/operators/operators.ts";
 import { findUnitIn, withUnits } from "../../payments/readable-amounts.ts";
+import { cleanText } from "../../runtime/clean-text.ts";
 import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
 import { createDecrypt, createEncrypt, type Decrypt, type Encrypt } from "../../runtime/encryption.ts";
 import { createLog, type Log } from "../../runtime/log.ts";
@@ -233,11 +234,12 @@ function describeMembers(value: unknown): string[] {
   return members.map(([name, member]) => `${name.padEnd(width)}  ${show(member)}`);
 }
 
-/** Returns one value as one line of text. */
+/** Returns one value as one line of text, which a terminal shows as it is: some of it comes from merchants and buyers. */
 export function show(value: unknown): string {
   if (value === null || value === undefined) return "-";
   if (value instanceof Date) return value.toISOString();
-  return typeof value === "object" ? JSON.stringify(value, showBigint) : String(value);
+  const text = typeof value === "object" ? JSON.stringify(value, showBigint) : String(value);
+  return cleanText(text, text.length);
 }
 
 const showBigint = (_name: string, value: unknown) => (typeof value === "bigint" ? value.toString() : value);

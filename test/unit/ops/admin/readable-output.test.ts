@@ -63,3 +63,11 @@ test("rows that do not fit into 120 columns are printed one after the other", ()
   ];
   expect(print(wide)).toEqual(["id    a", `text  ${"x".repeat(118)}`, "", "id    b", "text  y"]);
 });
+
+test("text of strangers is printed on its own line, and cannot move the cursor or reverse what follows", () => {
+  const text = "Order 7\nclosing  0\u001b[2K\u202e";
+  expect(print({ description: text, metadata: { note: "\u009b2J" } })).toEqual([
+    "description  Order 7 closing  0\ufffd[2K\ufffd",
+    'metadata     {"note":"\ufffd2J"}',
+  ]);
+});
