@@ -12,6 +12,7 @@ import {
 } from "../../db/queries/operator-sessions.ts";
 import { findOperator, useTotpStep } from "../../db/queries/operators.ts";
 import type { Db } from "../../db/tables.ts";
+import { cleanText } from "../../runtime/clean-text.ts";
 import type { Decrypt } from "../../runtime/encryption.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { OperatorRole } from "./operators.ts";
@@ -39,7 +40,7 @@ type Deps = Pick<PaymentDeps, "now"> & { db: Db; decryptTotpSecret: Decrypt };
  * old. The count is in Postgres, so it survives restarts.
  */
 export async function signIn(deps: Deps, login: Login): Promise<SignedIn> {
-  const name = login.name.slice(0, LONGEST_NAME);
+  const name = cleanText(login.name, LONGEST_NAME);
   const waitMs = await countAttempt(deps, { name, address: login.address });
   if (waitMs > 0) return { token: undefined, waitMs };
   const step = await verify(deps, { ...login, name });

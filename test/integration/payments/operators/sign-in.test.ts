@@ -76,6 +76,13 @@ test("after ten refused logins an address is refused for every operator, and ano
   expect((await login({ address: "203.0.113.8" })).token).toBeDefined();
 });
 
+test("a name that Postgres cannot store counts as a refused login", async () => {
+  const { login } = await setUp();
+  for (let count = 0; count < 10; count += 1)
+    expect(await login({ name: `guess-${count}\0` })).toEqual({ token: undefined, waitMs: 0 });
+  expect(await login({ name: "guess\0" })).toEqual({ token: undefined, waitMs: expect.closeTo(15 * minute, -5) });
+});
+
 test("racing logins get no more than ten tries together", async () => {
   const { login } = await setUp();
   const tries = await Promise.all(Array.from({ length: 30 }, () => login({ password: "wrong" })));
