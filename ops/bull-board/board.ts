@@ -4,7 +4,7 @@ import { FastifyAdapter } from "@bull-board/fastify";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import type { ConsoleDeps } from "../console/console-deps.ts";
 import { jobPath } from "../console/jobs-page.ts";
-import { serveConsole } from "../console/serve-console.ts";
+import { describeProblem, RETRY_AFTER_S, serveConsole } from "../console/serve-console.ts";
 import { type LoginDeps, serveLogin } from "../operator-login/login-routes.ts";
 import { operatorOf, requireSession } from "../operator-login/session-guard.ts";
 import { serveRunbooks } from "./serve-runbooks.ts";
@@ -37,9 +37,13 @@ export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
     // With "no-referrer", browsers would send the login form with the origin "null".
     reply.headers({ "x-frame-options": "DENY", "referrer-policy": "same-origin", "x-content-type-options": "nosniff" });
   });
+  app.setErrorHandler((error, request, reply) => sendProblem(deps, error, request, reply));
   serveLogin(app, deps);
   await app.register(async (guarded) => {
-    guarded.addHook("onRequest", (request, reply) => guardRequest(deps, request, reply));
+    // bull-board's own error handler sends the message of an error and writes nothing to the log.
+    guarded.addHook("onRequest", (request, reply) =>
+      guardRequest(deps, request, reply).catch((error: unknown) => sendProblem(deps, error, request, reply)),
+    );
     await guarded.register(createBoardPlugin(deps));
     serveRunbooks(guarded);
   });
@@ -94,4 +98,12 @@ async function guardRequest(deps: BoardDeps, request: FastifyRequest, reply: Fas
   const operator = operatorOf(request);
   deps.log.warn({ operator: operator.name, method: request.method, route: request.routeOptions.url }, "write refused");
   return reply.code(403).send({ error: "The board only shows jobs. Run failed jobs again on the console's page." });
+}
+
+/** Answers a request that has failed, to callers who may have no session: its error is only in the log. */
+function sendProblem(deps: BoardDeps, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { status, title } = describeProblem(error);
+  deps.log[status < 500 ? "info" : "error"]({ err: error, route: request.routeOptions.url }, "board request failed");
+  if (status === 503) reply.header("retry-after", RETRY_AFTER_S);
+  return reply.code(status).send({ error: `${title}.` });
 }

@@ -10,7 +10,7 @@ import { sendMessage } from "./send-message.ts";
 import { isStopped } from "./stopped-statement.ts";
 
 /** Seconds after which a client may try again while a store cannot be reached. */
-const RETRY_AFTER_S = 5;
+export const RETRY_AFTER_S = 5;
 
 const isTransient = createTransientCheck(() => false);
 
@@ -32,7 +32,7 @@ export function serveConsole(app: FastifyInstance, deps: ConsoleDeps): void {
 }
 
 /** Returns the page of an error: a bad request, a store that cannot be reached now, or a bug. */
-function describeProblem(error: unknown): { status: number; title: string; text: string } {
+export function describeProblem(error: unknown): { status: number; title: string; text: string } {
   if (isStopped(error))
     return {
       status: 503,

@@ -3,8 +3,9 @@ import type { FastifyInstance } from "fastify";
 import { Redis } from "ioredis";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
+import { openDb } from "../../../../db/open.ts";
 import { listAuditEntries } from "../../../../db/queries/audit-entries.ts";
-import { buildBoard } from "../../../../ops/bull-board/board.ts";
+import { type BoardDeps, buildBoard } from "../../../../ops/bull-board/board.ts";
 import type { RetriedJobs } from "../../../../payments/operators/sign-in.ts";
 import { computeTotp, totpStep } from "../../../../payments/operators/totp.ts";
 import { describeJob } from "../../../../queues/describe-job.ts";
@@ -38,11 +39,15 @@ async function queueWithFailedJob(name = "settle", jobId = "settle-1-0", under =
   return queue;
 }
 
-async function boardOver(queue: Queue, recordRetry: (token: string, retried: RetriedJobs) => Promise<unknown>) {
+async function boardOver(
+  queue: Queue,
+  recordRetry: (token: string, retried: RetriedJobs) => Promise<unknown>,
+  changed: Partial<BoardDeps> = {},
+) {
   const log = createLog({ level: "silent", role: "bull-board" });
   const metrics = createMetrics(new Registry(), "bull-board");
   const settings = { queues: [queue], describeJob, deployment: "test", trustedProxies: ["192.0.2.250"] };
-  const board = await buildBoard({ ...operatorDeps, ...settings, recordRetry, log, metrics });
+  const board = await buildBoard({ ...operatorDeps, ...settings, recordRetry, log, metrics, ...changed });
   addCleanup(() => board.close());
   return board;
 }
@@ -133,6 +138,30 @@ test("a session ends at the logout and twelve hours after the login", async () =
   clock.advance(12 * 60 * 60_000);
   expect((await board.inject({ url: "/api/queues", headers: { cookie: late } })).statusCode).toBe(401);
   clock.advance(-12 * 60 * 60_000);
+});
+
+test("without Postgres, the login and the board ask to try again later, say no more, and write the error to the log", async () => {
+  const lines: { route: string; msg: string; err: { code: string } }[] = [];
+  const log = createLog({ level: "error", role: "bull-board" }, { write: (line) => void lines.push(JSON.parse(line)) });
+  const gone = openDb("postgres://127.0.0.1:1/pay", { max: 1 });
+  addCleanup(() => gone.destroy());
+  const cut = await boardOver(queue, async () => undefined, { db: gone, log });
+  const guessed = { cookie: "board=guessed" };
+  const answers = [
+    await logIn(cut, { name: "olga" }),
+    await cut.inject({ url: job, headers: guessed }),
+    await cut.inject({ url: "/runbooks", headers: { ...guessed, accept: "text/html" } }),
+    await cut.inject({ method: "POST", url: "/logout", headers: guessed }),
+  ];
+  for (const { statusCode, headers, body } of answers)
+    expect([statusCode, headers["retry-after"], body]).toEqual([503, "5", '{"error":"Not available."}']);
+  expect(lines.map(({ route, msg, err }) => [route, msg, err.code])).toEqual(
+    ["/login", "/api/queues/:queueName/:jobId", "/runbooks", "/logout"].map((route) => [
+      route,
+      "board request failed",
+      "ECONNREFUSED",
+    ]),
+  );
 });
 
 test("a viewer sees every job", async () => {
