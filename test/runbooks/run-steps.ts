@@ -37,14 +37,15 @@ export async function runChecks(bed: TestBed, { queries, text, ...runbook }: Run
   return outcomes;
 }
 
-/** Returns what replaces the names of files and of the public address in a command by those of the stack. */
+/** Returns what replaces the names of files and of the public address in a command by those of the stack, whose database has a payment. */
 function fillFiles({ stack, pages, auditSink }: TestBed): (line: string) => string {
   const networks = join(stack.dir, "networks.json");
   return (line) =>
     line
       .replace("--networks FILE", `--networks ${networks}`)
       .replace(/--heads (FILE|heads\.jsonl)/, `--heads ${auditSink}`)
-      .replace("https://…", pages.url);
+      .replace("https://…", pages.url)
+      .replace(" --payment pay_…", "");
 }
 
 /**
