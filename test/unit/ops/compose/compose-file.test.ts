@@ -119,6 +119,15 @@ test("workers are given the retention of history, and a volume for its export th
   expect(readText("ops/compose/env.example")).toContain("RETENTION_EXPORT_FOLDER=/var/lib/pay/history");
 });
 
+test("the api, workers and the command line are given the list of accounts that are not served, in a folder that they mount", () => {
+  const path = /^#SCREENING_LIST_FILE=(.+)\/[^/]+$/m.exec(readText("ops/compose/env.example"))?.[1];
+  for (const name of ["api", "worker", "admin"]) {
+    const { environment = {}, volumes = [] } = services[name] ?? {};
+    expect([name, environment["SCREENING_LIST_FILE"]]).toEqual([name, "\u0024{SCREENING_LIST_FILE:-}"]);
+    expect([name, volumes]).toEqual([name, expect.arrayContaining([`./config/service:${path}:ro`])]);
+  }
+});
+
 test("published ports are on this machine only, except for those of the proxy", () => {
   const published = Object.entries({ ...services, ...local }).filter(([name]) => name !== "proxy");
   for (const [, { ports = [] }] of published) for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
