@@ -287,14 +287,17 @@ async function resume(
   return waiting;
 }
 
-/** Returns the verification result of an attempt, or `waiting`. Throws when the attempt does not exist. */
+/**
+ * Returns the verification result of an attempt, or `waiting`. An attempt that no longer exists was refused: while
+ * a payment can be paid, only refused ones are deleted, by later confirms and by the cleanup.
+ */
 export async function findVerificationResult(
   deps: Pick<PaymentDeps, "db">,
   attemptId: string,
 ): Promise<"waiting" | "verified" | { refused: string }> {
   const attempt = await findAttempt(deps.db, attemptId);
-  if (!attempt) throw new Error(`attempt ${attemptId} does not exist`);
-  return attempt.state === "refused" ? { refused: toRefusal(attempt).message } : attempt.state;
+  if (!attempt || attempt.state === "refused") return { refused: toRefusal(attempt ?? { refusal: null }).message };
+  return attempt.state;
 }
 
 const toRefusal = ({ refusal }: Pick<AttemptHead, "refusal">) =>

@@ -109,6 +109,21 @@ test("a repeated refused confirm is verified again a few times at once, then onc
   expect(await count()).toBe(1);
 });
 
+test("a refused attempt that a later confirm has evicted is still refused for the request that waits for it", async () => {
+  const own = await makeMerchantFixture(chain);
+  own.clock.stop();
+  const id = await own.create();
+  const [option] = await own.offer(id, await fundBuyer(chain));
+  await flood(own, id, option?.id ?? "", 10);
+  const before = await rowsOf(own, id);
+  own.clock.advance(61_000);
+  expect(await own.confirm(id, option?.id ?? "", garbage(10))).toMatchObject({ ok: true });
+  const kept = (await rowsOf(own, id)).map((row) => row.id);
+  const gone = before.filter((row) => !kept.includes(row.id));
+  expect(gone).toMatchObject([{ state: "refused" }]);
+  expect(await own.verificationResult(gone[0]?.id ?? "")).toEqual({ refused: "the authorization was refused" });
+});
+
 test("the cleanup deletes refused attempts and their wallet results after a day and keeps verified attempts", async () => {
   const own = await makeMerchantFixture(chain);
   const [kept, dropped] = [await own.create(), await own.create()];
