@@ -20,7 +20,7 @@ const POLL_INTERVAL_MS = 1_000;
  * Returns the status response (specification, 2.1). Clients stop polling when `pollInMs` is null, so it is null only at
  * the end.
  */
-export function toStatusResponse(status: PaymentStatus) {
+function toStatusResponse(status: PaymentStatus) {
   return {
     status: status.state,
     ...toPollingHint(status),
