@@ -216,9 +216,8 @@ async function waitForBlock(
 }
 
 /** Reads the newest block of an endpoint, and returns the endpoint with it. */
-async function readNewest(chain: EvmChain): Promise<{ block: Block; rpc: Rpc }> {
-  const read = async (rpc: Rpc) => ({ block: await readBlock(rpc, "latest"), rpc });
-  return (await chain.readFromOneEndpoint(read)).value;
+function readNewest(chain: EvmChain): Promise<{ block: Block; rpc: Rpc }> {
+  return readFromReadable(chain, async (rpc) => ({ block: await readBlock(rpc, "latest"), rpc }));
 }
 
 /** Returns true while the cursor's block is deep enough and not confirmed, because the second endpoint is behind. */

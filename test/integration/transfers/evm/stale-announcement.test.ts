@@ -73,3 +73,36 @@ test("the block of an endpoint that stops after it announced the block is not mi
   }
   expect((await fixture.cursor()).number).toBe(Number(await chain.client.getBlockNumber()));
 });
+
+test("an announced block is read from the second endpoint while the first one garbles blocks", async () => {
+  const chain = await startChain();
+  const first = await startAlteringProxy({ target: chain.url });
+  const rpc = [
+    { name: "one", url: first.url, wsUrl: chain.url.replace("http", "ws") },
+    { name: "two", url: chain.url },
+  ];
+  const fixture = await makeTransfersFixture(chain, { change: { rpc, pollMs: LONG_MS, finality: { blocks: 1 } } });
+  addCleanup(async () => closeChains(fixture.deps.chains));
+  await fixture.watchOn();
+  let questions = 0;
+  let isAnnounced = false;
+  first.alter((method, [which], result) => {
+    if (method === "eth_blockNumber") questions += 1;
+    if (method !== "eth_getBlockByNumber") return result;
+    if (which === "latest") isAnnounced = true;
+    return { ...(result as object), timestamp: "zz" };
+  });
+  // Its blocks are waited for at first, as those of an endpoint that lags.
+  await chain.client.mine({ blocks: 1 });
+  await expect(fixture.watchOn()).rejects.toMatchObject({ code: "rpc_answer" });
+  fixture.clock.advance(30_000);
+  // A pass ends before the announcement when the machine is slow.
+  while (!isAnnounced) {
+    questions = 0;
+    const pass = fixture.watchOn();
+    await waitFor(() => questions > 0, { within: 10_000 });
+    await chain.client.mine({ blocks: 1 });
+    await pass;
+  }
+  expect((await fixture.cursor()).number).toBe(Number(await chain.client.getBlockNumber()));
+});
