@@ -140,12 +140,12 @@ export async function assignToLanes(
 }
 
 /**
- * Returns ready transfers of a Solana cluster and of these purposes, in the order of `claimOrder`, without those that an unread
- * transaction names: it may have made them. Neither locks nor reserves them.
+ * Returns ready transfers of a Solana cluster and of these purposes that were accepted since a time, in the order of `claimOrder`, without
+ * those that an unread transaction names: it may have made them. Neither locks nor reserves them.
  */
 export async function listReady(
   db: Db,
-  args: { chain: string; purposes: readonly Purpose[]; now: Date; limit: number },
+  args: { chain: string; purposes: readonly Purpose[]; now: Date; limit: number; acceptedSince: Date },
 ): Promise<SolanaTransferRow[]> {
   const rows = await db
     .selectFrom("transfer")
@@ -154,6 +154,7 @@ export async function listReady(
     .where("state", "=", "ready")
     .where("kind", "=", "spl")
     .where("purpose", "in", args.purposes)
+    .where("created_at", ">=", args.acceptedSince)
     .where(sql<boolean>`not ${isNamedByUnread("transfer")}`)
     .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
     .orderBy(claimOrder("transfer"))

@@ -439,8 +439,14 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "payments wait until an endpoint is asked for the blockhash of an earlier one",
-        find: "const late = wanted.filter((row) => isLate(deps, row));",
+        find: "const late = wanted.filter(({ created_at: at }) => at < since);",
         replace: "const late = wanted;",
+        tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
+      },
+      {
+        name: "a hundred payments that have waited keep all others waiting while an endpoint is asked about them",
+        find: 'isBehind ? await ready(["payment"], since) : []',
+        replace: "[] as SolanaTransferRow[]",
         tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
       },
     ],

@@ -20,9 +20,8 @@ type Sorted = SortedByBlockhash & { named: readonly SolanaTransferRow[] };
 
 const beside = runBesidePasses<Sorted & { at: number }>();
 
-/** Returns true for a ready transfer that may have waited for too long. Pure. */
-export const isLate = ({ now }: Pick<Deps, "now">, { created_at: at }: SolanaTransferRow) =>
-  now().getTime() - at.getTime() > LATE_MS;
+/** Returns the time before which transfers were accepted that may have waited for too long. */
+export const lateBefore = ({ now }: Pick<Deps, "now">) => new Date(now().getTime() - LATE_MS);
 
 /**
  * Sorts late transfers of buyers as `sortByBlockhash` does, and puts those into `named` that their buyers may have made themselves. A check

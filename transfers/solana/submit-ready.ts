@@ -12,7 +12,7 @@ import { screenByList } from "../list-screening.ts";
 import { traceTransfers } from "../trace-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { broadcastStored } from "./broadcast-transactions.ts";
-import { isLate, sortLate } from "./late-payments.ts";
+import { lateBefore, sortLate } from "./late-payments.ts";
 import { type Signing, storeSignings } from "./store-transactions.ts";
 import { submitPayouts } from "./submit-payouts.ts";
 
@@ -35,19 +35,24 @@ export async function submitReady(
   handlers: SendHandlers,
 ): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
-  const ready = (purposes: readonly Purpose[]) =>
-    listReady(deps.db, { chain: chain.chain, purposes, now: deps.now(), limit: MAX_SUBMITTED });
+  const ready = (purposes: readonly Purpose[], acceptedSince = new Date(0)) =>
+    listReady(deps.db, { chain: chain.chain, purposes, now: deps.now(), limit: MAX_SUBMITTED, acceptedSince });
   const epoch = await findReadEpoch(deps, chain.chain);
   // Until the chain was read again after lost commits, nothing is signed, and no transfer is ended as never sent.
   if (epoch === undefined) return "idle";
   let isMore = false;
   // When nothing was sent, a durable nonce or a key is missing, and another call could not send anything either.
   const note = (rows: readonly SolanaTransferRow[], sent: number) => {
-    isMore ||= rows.length === MAX_SUBMITTED && sent > 0;
+    isMore ||= rows.length >= MAX_SUBMITTED && sent > 0;
   };
   await attemptAll([
     async () => {
-      const payments = await ready(["payment"]);
+      const oldest = await ready(["payment"]);
+      const since = lateBefore(deps);
+      // As many as one call takes may wait for an endpoint's answer about them, and must not keep later ones waiting.
+      const isBehind = oldest.length === MAX_SUBMITTED && oldest.some(({ created_at: at }) => at < since);
+      const recent = isBehind ? await ready(["payment"], since) : [];
+      const payments = [...oldest.filter(({ id }) => !recent.some((one) => one.id === id)), ...recent];
       const submit = () => submitPayments(deps, chain, payments, { declined: handlers.declined, epoch });
       note(payments, await traceTransfers(deps, "relay", { chain: chain.chain, transfers: payments }, submit));
     },
@@ -74,7 +79,8 @@ async function submitPayments(
   const payers = payments.map(({ payer }) => payer);
   const refused = screenByList(deps, chain.chain, payers);
   const wanted = payments.filter(({ payer }) => !refused.has(payer));
-  const late = wanted.filter((row) => isLate(deps, row));
+  const since = lateBefore(deps);
+  const late = wanted.filter(({ created_at: at }) => at < since);
   let done = 0;
   const send = async (rows: readonly SolanaTransferRow[]) => {
     done += await signAndSend(deps, chain, rows, epoch);

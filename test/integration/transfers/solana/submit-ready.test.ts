@@ -155,24 +155,39 @@ describe("a buyer's transaction", () => {
     expect(await tokenBalance(solana, buyer.address)).toBe(0n);
   });
 
-  test("a payment is sent while an endpoint is asked for the blockhash of one that has waited, which is sent afterwards", async () => {
-    const late = await makeAccepted();
-    fixture.clock.advance(10_000);
-    const { paymentId } = await makeAccepted();
-    const sentFor = async (id: string) => (await rowsOf(id)).transactions.length;
-    // Without slots, no blockhash expires on a busy machine.
-    await solana.knobs.pause();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    second.fault.hold(({ method }) => (method === "isBlockhashValid" ? promise : undefined));
-    const submitted = fixture.submit();
-    await waitFor(async () => (await sentFor(paymentId)) === 1, { within: 10_000 });
-    await submitted;
-    expect(await sentFor(late.paymentId)).toBe(0);
-    resolve();
-    await expect.poll(() => fixture.submit().then(() => sentFor(late.paymentId)), { timeout: 30_000 }).toBe(1);
-    await solana.knobs.resume();
-    for (const id of [paymentId, late.paymentId]) await fixture.watchUntilState(id, "succeeded");
-  });
+  /** Adds `count` copies of a payment's accepted transfer, as of other payments. Returns a function that removes them. */
+  async function copyAccepted(paymentId: string, count: number): Promise<() => Promise<unknown>> {
+    const payments = await Promise.all(Array.from({ length: count }, () => fixture.create()));
+    const rows = await fixture.db.selectFrom("transfer").selectAll().where("payment_id", "=", paymentId).execute();
+    const copies = payments.flatMap((id) => rows.map((row) => ({ ...row, id: `${row.id}${id}`, payment_id: id })));
+    await fixture.db.insertInto("transfer").values(copies).execute();
+    return () => fixture.db.deleteFrom("transfer").where("payment_id", "in", payments).execute();
+  }
+
+  test.each([0, 120])(
+    "a payment is sent while an endpoint is asked for the blockhash of one that has waited, which is sent afterwards, with %i others that have waited",
+    async (others) => {
+      const late = await makeAccepted();
+      const removeOthers = others > 0 ? await copyAccepted(late.paymentId, others) : undefined;
+      fixture.clock.advance(10_000);
+      const { paymentId } = await makeAccepted();
+      const sentFor = async (id: string) => (await rowsOf(id)).transactions.length;
+      // Without slots, no blockhash expires on a busy machine.
+      await solana.knobs.pause();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      onTestFinished(() => resolve());
+      second.fault.hold(({ method }) => (method === "isBlockhashValid" ? promise : undefined));
+      const submitted = fixture.submit();
+      await waitFor(async () => (await sentFor(paymentId)) === 1, { within: 10_000 });
+      await submitted;
+      expect(await sentFor(late.paymentId)).toBe(0);
+      await removeOthers?.();
+      resolve();
+      await expect.poll(() => fixture.submit().then(() => sentFor(late.paymentId)), { timeout: 30_000 }).toBe(1);
+      await solana.knobs.resume();
+      for (const id of [paymentId, late.paymentId]) await fixture.watchUntilState(id, "succeeded");
+    },
+  );
 
   test("a transaction that fails on chain ends its payment once the failure is final, and not earlier", async () => {
     // The blockhash is valid for 150 slots, and the held transaction uses 100 of them.
