@@ -85,6 +85,20 @@ export async function lockEndable(db: Db, ids: readonly string[], now: Date): Pr
   return new Set(rows.map(({ id }) => id));
 }
 
+/**
+ * Returns the ids of those of these transfers whose payments other money may pay: money that is not final yet, or what a transaction moves
+ * that names them and is not read yet.
+ */
+export async function listPaidBeside(
+  db: Db,
+  { ids, now }: { ids: readonly string[]; now: Date },
+): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set();
+  const { rows } = await sql<{ id: string }>`select id from transfer where id = ${anyOf(ids)}
+    and (${isAwaitingMoney("transfer", now)} or ${isNamedByUnread("transfer")})`.execute(db);
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** Selects transfers without those whose end failed to be booked recently, and those whose payment waits for money to be final. */
 function selectEndable(db: Db, { chain, now }: { chain: string; now: Date }) {
   return db

@@ -457,8 +457,23 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a transfer that waited is signed although its buyer's own transfer is confirmed",
-        find: "await listNamed(deps, chain, valid)",
-        replace: "[] as SolanaTransferRow[]",
+        find: "nonces?.has(row.authorization_nonce)",
+        replace: "false",
+      },
+      {
+        name: "a transfer that waited is signed although its buyer's own transfer is read and waits to be booked",
+        find: "await listPaidBeside(deps.db, { ids: valid.map(({ id }) => id), now: deps.now() })",
+        replace: "new Set<string>()",
+      },
+      {
+        name: "a transfer that waited is signed while no endpoint lists what may name it",
+        find: "const signable = nonces ? valid.filter((row) => !named.includes(row)) : [];",
+        replace: "const signable = valid.filter((row) => !named.includes(row));",
+      },
+      {
+        name: "a transfer that waited is signed although its buyer's own transfer is on a later page",
+        find: "count < MAX_PAGES",
+        replace: "count < 1",
       },
     ],
   },

@@ -1,10 +1,18 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
-import { listSignaturesOfEach } from "../../chains/solana/transaction-history.ts";
+import {
+  type EndpointPlaces,
+  type ListedTransaction,
+  listSignaturesOfEach,
+} from "../../chains/solana/transaction-history.ts";
+import { findHistoryProgress } from "../../db/queries/account-cursors.ts";
+import { listPaidBeside } from "../../db/queries/expired-transfers.ts";
 import type { SolanaTransferRow } from "../../db/queries/transfers.ts";
-import { findHistory } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { runBesidePasses } from "./beside-passes.ts";
 import { type SortedByBlockhash, sortByBlockhash } from "./expired-blockhashes.ts";
+import { findPlace, type ListPart } from "./list-agreement.ts";
+import { MAX_PAGES } from "./list-history.ts";
+import { NONCE } from "./store-listed.ts";
 
 /**
  * A transfer that was accepted longer ago than this may have waited, while no worker ran, until its blockhash expired, milliseconds. Workers
@@ -15,7 +23,7 @@ const LATE_MS = 5_000;
 const CHECK_KEPT_MS = 30_000;
 
 type Deps = Pick<TransferDeps, "now" | "db">;
-/** A transaction that is confirmed, and not listed yet, names those in `named`. It may be their buyer's own transfer. */
+/** A transaction that is confirmed, and not booked yet, names those in `named`. It may be their buyer's own transfer. */
 type Sorted = SortedByBlockhash & { named: readonly SolanaTransferRow[] };
 
 const beside = runBesidePasses<Sorted & { at: number }>();
@@ -34,29 +42,64 @@ export async function sortLate(deps: Deps, chain: SolanaChain, rows: readonly So
   if (!isRecent) return { signable: [], expired: [], named: [] };
   // An earlier call may have begun the check, with other transfers.
   const keep = (sorted: readonly SolanaTransferRow[]) => rows.filter(({ id }) => sorted.some((one) => one.id === id));
-  return { signable: keep(found.signable), expired: keep(found.expired), named: keep(found.named) };
+  const valid = keep(found.signable);
+  // Asked after the endpoints: what they have shown may have been listed and read meanwhile.
+  const paid = await listPaidBeside(deps.db, { ids: valid.map(({ id }) => id), now: deps.now() });
+  return {
+    signable: valid.filter(({ id }) => !paid.has(id)),
+    expired: keep(found.expired),
+    named: [...keep(found.named), ...valid.filter(({ id }) => paid.has(id))],
+  };
 }
 
 async function check(deps: Deps, chain: SolanaChain, rows: readonly SolanaTransferRow[]) {
   const { signable: valid, expired } = await sortByBlockhash(chain, rows);
-  const named = await listNamed(deps, chain, valid);
-  const signable = valid.filter((row) => !named.includes(row));
+  const nonces = valid.length > 0 ? await listNamedNonces(deps, chain) : new Set<string>();
+  const named = valid.filter((row) => nonces?.has(row.authorization_nonce));
+  const signable = nonces ? valid.filter((row) => !named.includes(row)) : [];
   return { signable, expired, named, at: deps.now().getTime() };
 }
 
 /**
- * Returns those of these transfers that the memo of a confirmed transaction names, at any endpoint, in a slot up to which the history is not
- * listed. Leaves out endpoints that do not answer.
+ * Returns the natural keys that the memos of the treasury's confirmed transactions name, at any endpoint and in any asset, in slots up to
+ * which the history is not listed. Leaves out endpoints that do not answer. Returns undefined while none lists all of these transactions.
  */
-async function listNamed(deps: Deps, chain: SolanaChain, rows: readonly SolanaTransferRow[]) {
-  if (rows.length === 0) return [];
-  const listedSlot = (await findHistory(deps, chain))?.listedSlot ?? -1;
-  const accounts = new Set(rows.flatMap(({ asset }) => chain.tokens.get(asset)?.treasuryAccount ?? []));
+async function listNamedNonces({ db }: Deps, chain: SolanaChain): Promise<ReadonlySet<string> | undefined> {
   const lists = await Promise.all(
-    [...accounts].map((account) => listSignaturesOfEach(chain, { account, depth: "confirmed" }, {})),
+    [...chain.tokens.values()].map(async ({ treasuryAccount: account }) => {
+      const progress = await findHistoryProgress(db, { chain: chain.chain, accounts: [account] });
+      return listUnlisted(chain, account, progress?.listedSlot ?? -1);
+    }),
   );
-  const memos = lists
-    .flatMap(({ shown }) => shown.flatMap(({ page }) => page))
-    .flatMap(({ slot, failed, memo }) => (slot > listedSlot && !failed ? memo : []));
-  return rows.filter((row) => memos.some((memo) => memo.includes(row.authorization_nonce)));
+  if (lists.includes(undefined)) return undefined;
+  const landed = lists.flatMap((list) => list ?? []).filter(({ failed }) => !failed);
+  return new Set(landed.flatMap(({ memo }) => memo.match(NONCE) ?? []));
+}
+
+/** Returns an account's confirmed transactions after a slot, as any endpoint lists them; undefined while none lists all of them. */
+async function listUnlisted(
+  chain: SolanaChain,
+  account: string,
+  listedSlot: number,
+): Promise<ListedTransaction[] | undefined> {
+  const found: ListedTransaction[] = [];
+  let hasEnded = false;
+  let places: EndpointPlaces = {};
+  for (let count = 0; count < MAX_PAGES; count += 1) {
+    const { shown } = await listSignaturesOfEach(chain, { account, depth: "confirmed" }, places);
+    const parts = shown.map(({ by, page }): ListPart => {
+      const fresh = page.filter(({ slot }) => slot > listedSlot);
+      return { by, fresh, isEnd: fresh.length < page.length };
+    });
+    found.push(...parts.flatMap(({ fresh }) => fresh));
+    const continued = parts.flatMap((part) => {
+      const place = findPlace(part);
+      return place ? [[part.by, place] as const] : [];
+    });
+    hasEnded ||= continued.length < parts.length;
+    if (continued.length === 0) break;
+    const others = chain.network.rpc.map(({ name }) => [name, null] as const);
+    places = Object.fromEntries([...others, ...continued]);
+  }
+  return hasEnded ? found : undefined;
 }

@@ -7,7 +7,7 @@ import type { Db } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 
 /** Matches the natural keys of our transfers in a memo. */
-const NONCE = /0x[0-9a-f]{64}/g;
+export const NONCE = /0x[0-9a-f]{64}/g;
 
 /**
  * Transactions that endpoints list, the same one perhaps several times. `listedAfter`: see `history_entry`. What came up to slot

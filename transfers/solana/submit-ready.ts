@@ -21,7 +21,7 @@ const MAX_SUBMITTED = 100;
 /** Why a transfer is held whose blockhash expired while no worker ran. */
 const EXPIRED = "its blockhash expired before it was sent";
 /** Why a transfer is held that another transaction may have made while no worker ran. */
-const NAMED = "a transaction that is not read yet names it";
+const NAMED = "a transaction that is not booked yet names it";
 
 /**
  * Submits the ready transfers of a cluster. The relayer signs a buyer's transaction once: the bytes, the first signature and

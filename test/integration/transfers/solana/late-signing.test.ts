@@ -1,14 +1,17 @@
 import { afterEach, expect, test } from "vitest";
 import { signAsWallet } from "../../../../local/solana-buyer.ts";
+import { fundTokens, makeMint } from "../../../../local/spl-tokens.ts";
 import { makeConfirmSteps } from "../../../support/solana-confirm-steps.ts";
 import { waitFinalized } from "../../../support/solana-history.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { startSolanaProxy } from "../../../support/solana-test-endpoint.ts";
-import { fundSolanaBuyer, sendTokens, startTestSolana } from "../../../support/test-solana.ts";
+import { fundSolanaBuyer, sendDust, sendTokens, startTestSolana } from "../../../support/test-solana.ts";
 
 const solana = await startTestSolana({ own: true });
 const [first, second] = [await startSolanaProxy(solana), await startSolanaProxy(solana)];
+const mint = await makeMint(solana.client);
 const fixture = await makeSolanaMerchantFixture(solana, {
+  mints: [mint],
   rpcUrls: [first.fault.url, second.fault.url],
   // The clock of a test runs ahead of the cluster's.
   change: { maxHeadAgeMs: null },
@@ -27,19 +30,20 @@ afterEach(async () => {
   await solana.knobs.resume();
 });
 
-/** A payment that was accepted and not sent. `payBeside` pays it by a final transfer of another account's own. */
+/** A payment that was accepted and not sent. `payBeside` pays it by a transfer of another account's own, in the token of `in`. */
 async function makeAccepted() {
   // A blockhash is reused for a second, and a jump of the cluster may have expired it.
   fixture.clock.advance(1_000);
   const begun = await begin(await fundSolanaBuyer(solana, 1_000_000n));
   const other = await fundSolanaBuyer(solana, 1_000_000n);
+  await fundTokens(solana.client, mint, [other.address], 1_000_000n);
   await fixture.offer(begun.paymentId, other);
   expect(await confirmAndVerify(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
   const [transfer] = (await rowsOf(begun.paymentId)).transfers;
-  const payBeside = async ({ isFinal } = { isFinal: true }) => {
+  const payBeside = async ({ isFinal = true, in: token = solana.mint } = {}) => {
     const memo = transfer?.authorization_nonce ?? "";
     const to = fixture.keys.treasury.address;
-    const signature = await sendTokens(solana, { from: other, to, amount: 1_000_000n, memo });
+    const signature = await sendTokens({ ...solana, mint: token }, { from: other, to, amount: 1_000_000n, memo });
     if (isFinal) await waitFinalized(solana, signature);
   };
   return { ...begun, payBeside };
@@ -79,23 +83,55 @@ test("bytes whose blockhash expired while no worker ran are not signed, and the 
   expect(await exceptions()).toBe(before);
 });
 
-test.each(["listed", "hidden by one endpoint"])(
-  "bytes that waited are not signed while their blockhash is valid, after the buyer's own transfer, which is %s and not final",
-  async (how) => {
+/** What the endpoints show of a buyer's own transfer that is confirmed, and what the service has read of it. */
+type Beside = Parameters<Awaited<ReturnType<typeof makeAccepted>>["payBeside"]>[0] & {
+  pays: string;
+  then?: () => Promise<void>;
+};
+
+test.each<Beside>([
+  { pays: "which is listed and not final" },
+  {
+    pays: "which is hidden by one endpoint and not final",
+    then: async () =>
+      first.alter((method, _params, result) => (method === "getSignaturesForAddress" ? [] : result)),
+  },
+  { pays: "which is in another token and not final", in: mint },
+  {
+    pays: "which comes before others where endpoints list one transaction at a time",
+    then: async () => {
+      await sendDust(solana, fixture.keys.treasury.address, 2);
+      for (const { alter } of [first, second])
+        alter((method, _params, result) =>
+          method === "getSignaturesForAddress" ? (result as object[]).slice(0, 1) : result,
+        );
+    },
+  },
+  {
+    pays: "which is read and not booked",
+    isFinal: true,
+    then: async () => {
+      await solana.knobs.jump(20);
+      await fixture.readHistory();
+    },
+  },
+])(
+  "bytes that waited are not signed while their blockhash is valid, after the buyer's own transfer, $pays",
+  async ({ then, isFinal = false, in: token = solana.mint }) => {
+    await fixture.watchUntil(async () => (await fixture.readHistory()) === "idle");
     const before = await exceptions();
     const { paymentId, payBeside } = await makeAccepted();
-    await payBeside({ isFinal: false });
+    await payBeside({ isFinal, in: token });
+    await then?.();
     await solana.knobs.pause();
     fixture.clock.advance(10_000);
-    if (how !== "listed")
-      first.alter((method, _params, result) => (method === "getSignaturesForAddress" ? [] : result));
     const submit = async () => {
       await fixture.submit();
       return { why: (await rowsOf(paymentId)).transfers[0]?.last_error, signed: await signedFor(paymentId) };
     };
-    const held = { why: "a transaction that is not read yet names it", signed: 0 };
+    const held = { why: "a transaction that is not booked yet names it", signed: 0 };
     await expect.poll(submit, { timeout: 30_000 }).toEqual(held);
-    first.alter(undefined);
+    for (const { alter } of [first, second]) alter(undefined);
     await solana.knobs.resume();
     await fixture.watchUntilState(paymentId, "succeeded");
     expect(await signedFor(paymentId)).toBe(0);
@@ -113,14 +149,15 @@ test("a transfer that waited is sent while its blockhash is valid, also when one
   await fixture.watchUntilState(paymentId, "succeeded");
 });
 
-test("a transfer that waited is not signed while no endpoint says whether its blockhash is valid, and is sent afterwards", async () => {
+test.each([
+  ["says whether its blockhash is valid", "isBlockhashValid"],
+  ["lists the transactions that may name it", "getSignaturesForAddress"],
+])("a transfer that waited is not signed while no endpoint %s, and is sent afterwards", async (_what, of) => {
   const { paymentId } = await makeAccepted();
   await solana.knobs.pause();
   fixture.clock.advance(MINUTE);
   for (const { fault } of [first, second])
-    fault.fail(({ method }) =>
-      method === "isBlockhashValid" ? { code: -32_601, message: "Method not found" } : undefined,
-    );
+    fault.fail(({ method }) => (method === of ? { code: -32_601, message: "Method not found" } : undefined));
   await fixture.submit();
   expect(await signedFor(paymentId)).toBe(0);
   for (const { fault } of [first, second]) fault.fail(undefined);
