@@ -81,7 +81,8 @@ test("an announced block is read from the second endpoint while the first one ga
     { name: "one", url: first.url, wsUrl: chain.url.replace("http", "ws") },
     { name: "two", url: chain.url },
   ];
-  const fixture = await makeTransfersFixture(chain, { change: { rpc, pollMs: LONG_MS, finality: { blocks: 1 } } });
+  // No block is final, so none waits for the second endpoint.
+  const fixture = await makeTransfersFixture(chain, { change: { rpc, pollMs: LONG_MS, finality: { blocks: 50 } } });
   addCleanup(async () => closeChains(fixture.deps.chains));
   await fixture.watchOn();
   let questions = 0;
