@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { firstSignature } from "../../../../chains/solana/wire-format.ts";
 import { findReachedHead } from "../../../../db/queries/chain-cursors.ts";
@@ -159,7 +160,12 @@ describe("a buyer's transaction", () => {
   async function copyAccepted(paymentId: string, count: number): Promise<() => Promise<unknown>> {
     const payments = await Promise.all(Array.from({ length: count }, () => fixture.create()));
     const rows = await fixture.db.selectFrom("transfer").selectAll().where("payment_id", "=", paymentId).execute();
-    const copies = payments.flatMap((id) => rows.map((row) => ({ ...row, id: `${row.id}${id}`, payment_id: id })));
+    const copies = payments.flatMap((id) =>
+      rows.map((row) => {
+        const nonce = `0x${randomBytes(32).toString("hex")}`;
+        return { ...row, id: `${row.id}${id}`, payment_id: id, authorization_nonce: nonce };
+      }),
+    );
     await fixture.db.insertInto("transfer").values(copies).execute();
     return () => fixture.db.deleteFrom("transfer").where("payment_id", "in", payments).execute();
   }
