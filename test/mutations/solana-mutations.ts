@@ -471,6 +471,11 @@ export const solanaMutations: readonly MutationGroup[] = [
         replace: "const signable = valid.filter((row) => !named.includes(row));",
       },
       {
+        name: "a transfer that waited is signed although its buyer's own transfer in another token is confirmed",
+        find: "[...chain.tokens.values()].map(",
+        replace: "[...chain.tokens.values()].slice(0, 1).map(",
+      },
+      {
         name: "a transfer that waited is signed although its buyer's own transfer is on a later page",
         find: "count < MAX_PAGES",
         replace: "count < 1",
