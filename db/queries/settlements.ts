@@ -81,10 +81,10 @@ export async function listDueSettlements(db: Db, ids: readonly string[]): Promis
 export async function listOpenNumbers(
   db: Db,
   args: { merchantId: string; asset: string },
-): Promise<Pick<SettlementRow, "id" | "number" | "state">[]> {
+): Promise<Pick<SettlementRow, "id" | "number" | "amount" | "state">[]> {
   return db
     .selectFrom("settlement")
-    .select(["id", "number", "state"])
+    .select(["id", "number", "amount", "state"])
     .where("merchant_id", "=", args.merchantId)
     .where("asset", "=", args.asset)
     .where("state", "in", ["due", "accumulating", "paying"])

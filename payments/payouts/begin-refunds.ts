@@ -16,13 +16,14 @@ import { deductFromSettlement } from "./deduct-from-settlement.ts";
 import { holdRefused } from "./hold-refused.ts";
 import {
   type ForgottenPayouts,
+  type ForgottenRefunds,
   findForgottenRefunds,
   isRereadFor,
   readKeptOf,
   wasPaid,
 } from "./paid-before-restore.ts";
 import { chainOf, listCaughtUp, type Payout, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
-import { type Draw, splitByCover } from "./split-by-cover.ts";
+import { type Draw, type Short, splitByCover } from "./split-by-cover.ts";
 import { splitForgottenRefunds } from "./split-payout.ts";
 
 /** The outcome of a refund: `begun` (now or before; also when it was withdrawn), or the reason why it waits. */
@@ -69,14 +70,12 @@ export async function beginRefunds(
   const isReread = await isRereadFor(deps, due);
   const isReady = ({ asset, mixed }: DueRefund) => caughtUp.has(chainOf(asset)) && (isReread || !mixed);
   const ready = due.filter(isReady);
-  const { waiting, forgotten } = await findForgottenRefunds(deps, ready);
+  const lost = await findForgottenRefunds(deps, ready);
+  const { waiting, forgotten } = lost;
   for (const refund of due) {
     try {
       if (waiting.has(refund.id)) {
-        deps.log.error(
-          { refund: refund.id },
-          "refund waits: the chain shows refunds of its payment, or others of its merchant, that the database lacks",
-        );
+        reportUnrecorded(deps, refund);
         outcomes.set(refund.id, "unrecorded_payout");
         continue;
       }
@@ -91,10 +90,9 @@ export async function beginRefunds(
   for (const { id } of split.waiting) outcomes.set(id, "unrecorded_payout");
   // A refund that the signer refuses takes nothing, so the refunds that were short are checked once more.
   for (let left: readonly DueRefund[] = split.ready; left.length > 0; ) {
-    const { covered, short } = await splitByCover(deps.db, left, (refund) => toDraw(refund, forgotten));
+    const { covered, short } = await splitByCover(deps.db, left, (refund) => toDraw(refund, lost));
     left = short.map(({ payout }) => payout);
     if (covered.length === 0) {
-      // A refund that another worker has begun meanwhile has taken what it seems to lack.
       await recordShort(deps, short, outcomes);
       break;
     }
@@ -103,9 +101,8 @@ export async function beginRefunds(
   return refundIds.map((id) => outcomes.get(id) ?? "begun");
 }
 
-type Short = { payout: DueRefund; why: "balance_short" | "inventory_short" };
-/** Records that refunds wait for a balance or for inventory. */
-async function recordShort(deps: Deps, short: readonly Short[], outcomes: Outcomes): Promise<void> {
+/** Records why refunds wait. */
+async function recordShort(deps: Deps, short: readonly Short<DueRefund>[], outcomes: Outcomes): Promise<void> {
   // A refund that another worker has begun meanwhile has taken what it seems to lack.
   const due = await listDueRefunds(
     deps.db,
@@ -116,7 +113,16 @@ async function recordShort(deps: Deps, short: readonly Short[], outcomes: Outcom
     if (!dueIds.has(payout.id)) continue;
     outcomes.set(payout.id, why);
     if (why === "inventory_short") reportInventoryShort(deps, payout);
+    if (why === "unrecorded_payout") reportUnrecorded(deps, payout);
   }
+}
+
+/** Reports a refund that waits for refunds that a restored database has lost. */
+function reportUnrecorded(deps: Deps, { id }: DueRefund): void {
+  deps.log.error(
+    { refund: id },
+    "refund waits: the chain shows refunds of its payment, or others of its merchant, that the database lacks",
+  );
 }
 
 /** Reports a refund that the treasury's inventory does not cover. */
@@ -235,10 +241,13 @@ function owedOf({ asset, amount, owed_asset, owed_amount }: DueRefund): { asset:
   return { asset: owed_asset ?? asset, amount: owed_amount ?? amount };
 }
 
-function toDraw(refund: DueRefund, forgotten: ForgottenPayouts): Draw {
-  const { merchant_id: merchantId, asset, amount } = refund;
+function toDraw(refund: DueRefund, { forgotten, reserved }: ForgottenRefunds): Draw {
+  const { id, merchant_id: merchantId, asset, amount } = refund;
   const balance = merchantId === null ? null : { merchantId, ...owedOf(refund) };
-  return { paid: { asset, amount }, balance, converted: isConverted(refund), wasPaid: wasPaid(forgotten, refund) };
+  return {
+    ...{ paid: { asset, amount }, balance, converted: isConverted(refund) },
+    ...{ wasPaid: wasPaid(forgotten, refund), reserved: reserved.get(id) ?? 0n },
+  };
 }
 
 /** Returns what the signer is asked for: the refund of a payment, or the return of the movement that an exception booked. */

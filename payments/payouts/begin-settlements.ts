@@ -20,7 +20,7 @@ import { groupByBalance } from "./group-by-balance.ts";
 import { type ForgottenPayouts, findForgottenPayouts, isRereadFor, wasPaid } from "./paid-before-restore.ts";
 import { enqueueRefunds } from "./refund-payment.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, receiverOf, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
-import { type Draw, splitByCover } from "./split-by-cover.ts";
+import { type Draw, type Short, splitByCover } from "./split-by-cover.ts";
 import { splitForgottenSettlements } from "./split-payout.ts";
 
 /** The outcome of a settlement: begun (now or before), or the reason why it waits. */
@@ -111,9 +111,12 @@ async function listMissing(
   return listDueSettlements(deps.db, ids);
 }
 
-type Short = { payout: SettlementWithDestination; why: "balance_short" | "inventory_short" };
 /** Records that settlements wait for a balance or for inventory. */
-async function recordShort(deps: Deps, short: readonly Short[], outcomes: Map<string, SettleOutcome>): Promise<void> {
+async function recordShort(
+  deps: Deps,
+  short: readonly Short<SettlementWithDestination>[],
+  outcomes: Map<string, SettleOutcome>,
+): Promise<void> {
   // A settlement that another worker has begun meanwhile has taken what it seems to lack.
   const due = await listDueSettlements(
     deps.db,
@@ -199,7 +202,7 @@ function toPayout({ id, merchant_id: merchantId, asset, number, amount, register
 function toDraw(settlement: SettlementWithDestination, forgotten: ForgottenPayouts): Draw {
   const { merchant_id: merchantId, asset, amount, converted } = settlement;
   const balance = { merchantId, asset, amount };
-  return { paid: { asset, amount }, balance, converted, wasPaid: wasPaid(forgotten, settlement) };
+  return { paid: { asset, amount }, balance, converted, wasPaid: wasPaid(forgotten, settlement), reserved: 0n };
 }
 
 /** Why a batch of payouts is rolled back. `watcher_behind`: the database was restored after signing. */

@@ -4,17 +4,11 @@ import { listUnreadChains } from "../../db/epoch.ts";
 import { findPaymentRow } from "../../db/queries/payments.ts";
 import { listUnclaimedPayouts, type UnclaimedPayout } from "../../db/queries/payout-nonces.ts";
 import { listRefunds, type RefundRow } from "../../db/queries/refunds.ts";
-import {
-  chooseNotBegun,
-  type KeptOf,
-  listOpenNumbers,
-  type SettlementRow,
-  sumOf,
-} from "../../db/queries/settlements.ts";
+import { type KeptOf, listOpenNumbers, type SettlementRow } from "../../db/queries/settlements.ts";
 import type { Db } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { type DrawnOf, findForgottenDraws, LATER_NUMBERS, listTreasuries } from "./find-forgotten-draws.ts";
-import { groupByBalance } from "./group-by-balance.ts";
+import { type BalanceKey, groupByBalance } from "./group-by-balance.ts";
 import { computeLeft } from "./refund-payment.ts";
 import { type CatchUpDeps, chainOf, settlementNonce } from "./sign-payout.ts";
 
@@ -107,26 +101,35 @@ const merchantsOf = (rows: readonly { merchant_id: string | null }[]): string[] 
   ...new Set(rows.flatMap(({ merchant_id }) => merchant_id ?? [])),
 ];
 
+/** What is known of refunds after a restore: see `findForgottenRefunds`. */
+export type ForgottenRefunds = {
+  waiting: ReadonlySet<string>;
+  forgotten: ForgottenPayouts;
+  /** What a refund must leave of its balance, by its id. */
+  reserved: ReadonlyMap<string, bigint>;
+};
+
 /**
  * Returns those of these refunds that must not begin, because the chain shows a later refund of the same payment that a
  * restored database does not know. The lost database may have withdrawn them and sent the later refund in their place.
  * They continue when the later refund is requested again and adopted, which may need their withdrawal. Refunds wait as well if others
  * of their payment have sent more than the database says, and too little is left: the adoption withdraws what exceeds it. A refund whose
- * own nonce the chain shows too was sent: it is among the `forgotten` ones, begins, and is adopted. The others wait, too, while they need
- * what unknown refunds of other payments have drawn on the same balance.
+ * own nonce the chain shows too was sent: it is among the `forgotten` ones, begins, and is adopted. The others must leave what lost refunds
+ * of other payments have drawn on the same balance (`reserved`).
  */
 export async function findForgottenRefunds(
   deps: Pick<PaymentDeps, "db" | "chains" | "networks" | "log">,
   refunds: readonly RefundRow[],
-): Promise<{ waiting: ReadonlySet<string>; forgotten: ForgottenPayouts }> {
+): Promise<ForgottenRefunds> {
   const waiting = new Set<string>();
   const forgotten = new Map<string, UnclaimedPayout>();
-  if (refunds.length === 0) return { waiting, forgotten };
+  const nothing = { waiting, forgotten, reserved: new Map<string, bigint>() };
+  if (refunds.length === 0) return nothing;
   const unclaimed = await listUnclaimedPayouts(deps.db, listTreasuries(deps));
-  if (unclaimed.size === 0) return { waiting, forgotten };
-  const needsDrawn = openCover(deps, await findForgottenDraws(deps, merchantsOf(refunds)));
+  if (unclaimed.size === 0) return nothing;
+  const drawing: { id: string; balance: BalanceKey }[] = [];
   for (const refund of refunds) {
-    const { id, merchant_id: merchantId, payment_id: paymentId, number, asset } = refund;
+    const { id, merchant_id: merchantId, payment_id: paymentId, number, asset, owed_asset } = refund;
     if (merchantId === null || paymentId === null) continue;
     const made = unclaimed.get(chainOf(asset));
     const findMade = (one: number) =>
@@ -136,38 +139,33 @@ export async function findForgottenRefunds(
       forgotten.set(id, own);
       continue;
     }
-    if (made) {
-      const sent = (await listRefunds(deps.db, paymentId)).map((one) => {
-        const amount = findMade(one.number)?.amount ?? 0n;
-        return amount > one.amount ? { ...one, amount } : one;
-      });
-      if (computeLeft((await findPaymentRow(deps.db, paymentId))?.paid_amount ?? null, sent) < 0n) waiting.add(id);
-      for (let later = number + 1; later <= number + LATER_NUMBERS; later += 1) if (findMade(later)) waiting.add(id);
-    }
-    if (!waiting.has(id) && (await needsDrawn({ ...refund, merchant_id: merchantId }))) waiting.add(id);
+    drawing.push({ id, balance: { merchantId, asset: owed_asset ?? asset } });
+    if (!made) continue;
+    const sent = (await listRefunds(deps.db, paymentId)).map((one) => {
+      const amount = findMade(one.number)?.amount ?? 0n;
+      return amount > one.amount ? { ...one, amount } : one;
+    });
+    if (computeLeft((await findPaymentRow(deps.db, paymentId))?.paid_amount ?? null, sent) < 0n) waiting.add(id);
+    for (let later = number + 1; later <= number + LATER_NUMBERS; later += 1) if (findMade(later)) waiting.add(id);
   }
-  return { waiting, forgotten };
+  const drawnOf = await findForgottenDraws(deps, merchantsOf(refunds));
+  return { waiting, forgotten, reserved: await findReserved(deps, drawing, drawnOf) };
 }
 
-/**
- * Returns a function that returns true for a refund that its merchant's settlements cover only with what lost refunds have drawn on the same
- * balance. It counts what the refunds take that it was called with before and that do not wait.
- */
-function openCover(
+/** Returns what refunds must leave of their balances: what lost refunds have drawn on them, and what the chain shows as paid. */
+async function findReserved(
   deps: Pick<PaymentDeps, "db" | "networks">,
+  refunds: readonly { id: string; balance: BalanceKey }[],
   drawnOf: DrawnOf,
-): (refund: RefundRow & { merchant_id: string }) => Promise<boolean> {
-  const taken = new Map<string, bigint>();
-  return async ({ merchant_id: merchantId, asset, amount, owed_asset, owed_amount }) => {
-    const balance = { merchantId, asset: owed_asset ?? asset };
+): Promise<ReadonlyMap<string, bigint>> {
+  const reserved = new Map<string, bigint>();
+  for (const { items, ...balance } of groupByBalance(refunds, (one) => one.balance)) {
     const drawn = drawnOf(balance);
-    if (drawn === 0n) return false;
-    const name = `${merchantId} ${balance.asset}`;
-    const owed = (taken.get(name) ?? 0n) + (owed_amount ?? amount);
+    if (drawn === 0n) continue;
     const keptOf = await readKeptOf(deps, deps.db, balance);
-    const of = { ...balance, own: null, converted: false, amount: owed + drawn, keptOf };
-    const covered = sumOf(await chooseNotBegun(deps.db, of));
-    if (covered >= owed + drawn) taken.set(name, owed);
-    return covered >= owed && covered < owed + drawn;
-  };
+    const unbegun = (await listOpenNumbers(deps.db, balance)).filter(({ state }) => state !== "paying");
+    const kept = unbegun.reduce((sum, one) => sum + keptOf(one), 0n);
+    for (const { id } of items) reserved.set(id, drawn + kept);
+  }
+  return reserved;
 }

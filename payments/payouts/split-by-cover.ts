@@ -5,17 +5,20 @@ import type { Db } from "../../db/tables.ts";
 /**
  * What a payout moves (`paid`), and what it takes from its merchant's balance (null for money that no merchant owns). `converted`:
  * it takes first what came in another asset, otherwise first what came in the asset of the balance. `wasPaid`: it needs no inventory,
- * because the chain shows it as made.
+ * because the chain shows it as made. `reserved`: what it must leave of the balance, because refunds that a restored database has lost have
+ * drawn it.
  */
 export type Draw = {
   paid: { asset: string; amount: bigint };
   balance: Credit | null;
   converted: boolean;
   wasPaid: boolean;
+  reserved: bigint;
 };
 
-type Short = "inventory_short" | "balance_short";
-type Split<Payout> = { covered: Payout[]; short: { payout: Payout; why: Short }[] };
+/** A payout that waits for its merchant's balance, for inventory, or for lost refunds that have drawn on the balance. */
+export type Short<Payout> = { payout: Payout; why: "balance_short" | "inventory_short" | "unrecorded_payout" };
+type Split<Payout> = { covered: Payout[]; short: Short<Payout>[] };
 /** What is left of a balance: what came in its asset, and what came in others. */
 type Left = { own: bigint; converted: bigint };
 
@@ -42,15 +45,16 @@ export async function splitByCover<Payout>(
   );
   const inventories = new Map<string, bigint>();
   const split: Split<Payout> = { covered: [], short: [] };
-  for (const { payout, paid, balance, converted, wasPaid } of draws) {
+  for (const { payout, paid, balance, converted, wasPaid, reserved } of draws) {
     if (!balance) {
       split.covered.push(payout);
       continue;
     }
     const left = balances.get(keyOf(balance)) ?? { own: 0n, converted: 0n };
     const after = take(left, balance.amount, converted);
-    if (after.own + after.converted < 0n) {
-      split.short.push({ payout, why: "balance_short" });
+    const rest = after.own + after.converted;
+    if (rest < reserved) {
+      split.short.push({ payout, why: rest < 0n ? "balance_short" : "unrecorded_payout" });
       continue;
     }
     const needed = paid.asset === balance.asset ? left.converted - after.converted : paid.amount;

@@ -351,6 +351,12 @@ export const payoutMutations: readonly MutationGroup[] = [
         replace: "0n",
       },
       {
+        name: "a refund is drawn on what a lost refund of another payment has sent",
+        find: "if (rest < reserved) {",
+        replace: "if (rest < 0n) {",
+        tests: unrequested,
+      },
+      {
         name: "the signer is asked for refunds that their merchant's balance does not cover together",
         find: "balances.set(keyOf(balance), after);",
         replace: "",
@@ -386,21 +392,9 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: unrequested,
       },
       {
-        name: "a refund is drawn on what a lost refund of another payment has sent",
-        find: "if (!waiting.has(id) && (await needsDrawn(",
-        replace: "if (false && (await needsDrawn(",
-        tests: unrequested,
-      },
-      {
-        name: "a refund that a balance covers beside a lost refund waits for it",
-        find: "return covered >= owed && covered < owed + drawn;",
-        replace: "return covered >= owed;",
-        tests: ["test/integration/payments/payouts/revived-refunds.test.ts"],
-      },
-      {
-        name: "refunds that begin together are drawn on what a lost refund has sent",
-        find: "if (covered >= owed + drawn) taken.set(name, owed);",
-        replace: "void name;",
+        name: "a refund is drawn on what the chain shows as paid, beside what a lost refund has sent",
+        find: "reserved.set(id, drawn + kept);",
+        replace: "reserved.set(id, drawn);",
         tests: unrequested,
       },
       {
@@ -473,6 +467,12 @@ export const payoutMutations: readonly MutationGroup[] = [
         name: "a refund is drawn on what a lost refund on a chain that is not read again has taken",
         find: "&& (isReread || !mixed);",
         replace: ";",
+      },
+      {
+        name: "a refund that a balance covers beside a lost refund waits for it",
+        find: "reserved: reserved.get(id) ?? 0n",
+        replace: "reserved: reserved.has(id) ? 10n ** 30n : 0n",
+        tests: ["test/integration/payments/payouts/revived-refunds.test.ts"],
       },
     ],
   },

@@ -18,19 +18,22 @@ import {
   work,
 } from "../../../support/restored-database.ts";
 import { testActor } from "../../../support/test-actor.ts";
+import { startTestSigner } from "../../../support/test-signer.ts";
 
 const UNIT = 1_000_000n;
 
-/** `accumulates`: the payment's payout still accumulates. */
-type Lost = { parts: readonly bigint[]; settled?: boolean; accumulates?: boolean };
+/** `accumulates`: the payment's payout still accumulates. `limited`: a signer with limits signs. */
+type Lost = { parts: readonly bigint[]; settled?: boolean; accumulates?: boolean; limited?: boolean };
 
 /**
  * Restores a backup that has lost refunds of these parts of a payment of 5 USDC. With `settled`, the payment was paid out before the backup,
  * and the refunds were drawn on a later payment of 7 USDC. A payment of 5 USDC is not paid yet.
  */
-async function loseRefunds({ parts, settled = false, accumulates = false }: Lost) {
+async function loseRefunds({ parts, settled = false, accumulates = false, limited = false }: Lost) {
   const chain = await startChain();
-  const first = await makeMerchantFixture(chain);
+  const signing = limited ? await startTestSigner(chain) : undefined;
+  const options = signing ? { signer: signing.signer } : {};
+  const first = await makeMerchantFixture(chain, options);
   if (accumulates) await accumulatePayouts(first, { ms: 600_000 });
   const { merchantId, destination } = first;
   const buyer = await fundBuyer(chain);
@@ -48,13 +51,14 @@ async function loseRefunds({ parts, settled = false, accumulates = false }: Lost
     const query = { actor: testActor, paymentId: payment, mode: "live" as const, amount };
     return unwrap(await refundPayment(of.deps, query)).refundId;
   };
-  const restored = await restoreDatabase(first, chain, async (lost) => {
+  const lose = async (lost: MerchantFixture) => {
     for (const units of parts) expect(await lost.refund(await request(lost, units))).toEqual(["begun"]);
     await lost.relay();
-  });
+  };
+  const restored = await restoreDatabase(first, chain, lose, options);
   const idsOf = async (id = merchantId) => (await unpaidOf(restored, id)).map((one) => one.id);
   return {
-    ...{ chain, restored, merchantId, destination, paymentId, unpaidId, buyer, idsOf },
+    ...{ chain, signing, restored, merchantId, destination, paymentId, unpaidId, buyer, idsOf },
     request: (units: bigint) => request(restored, units),
     /** Requests a refund of the payment of 7 USDC. */
     requestLater: (units: bigint) => request(restored, units, laterId),
@@ -154,6 +158,23 @@ test("refunds of other payments that begin together take nothing of what a lost 
   const refunds = [await requestLater(2n), await requestLater(2n)];
   expect(await restored.refund(...refunds)).toEqual(["begun", "unrecorded_payout"]);
   expect(await restored.refund(await request(5n))).toEqual(["begun"]);
+});
+
+test("a refund takes nothing of what a lost refund has sent, although a refund before it is held and both exceed the balance", async () => {
+  const { restored, buyer, request, requestLater } = await loseRefunds({ parts: [2n], settled: true });
+  const lost = await request(2n);
+  const refunds = [await request(3n), await requestLater(7n)];
+  restored.screened.add(buyer.address.toLowerCase());
+  expect(await restored.refund(...refunds)).toEqual(["not_served", "unrecorded_payout"]);
+  restored.screened.clear();
+  expect(await restored.refund(lost)).toEqual(["begun"]);
+});
+
+test("a refund that the signer refuses keeps no other one waiting that the balance covers beside a lost refund", async () => {
+  const { restored, signing, requestLater } = await loseRefunds({ parts: [2n], settled: true, limited: true });
+  const refunds = [await requestLater(4n), await requestLater(3n)];
+  await signing?.setLimits({ asset: { perPayout: String(3n * UNIT) } });
+  expect(await restored.refund(...refunds)).toEqual(["limit_payout", "begun"]);
 });
 
 test("a lost refund that is requested again begins before a refund of another payment that was requested earlier", async () => {
