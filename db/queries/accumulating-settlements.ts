@@ -11,24 +11,24 @@ export type AccumulatingPart = { converted: boolean; amount: bigint };
 export type AccumulatingSettlement = { id: string; converted: boolean; due_at: Date };
 
 /**
- * Locks the accumulating settlements of a merchant and asset until the commit, those of what came in other assets (`converted`), in the
- * settlement's own, or both. Locks them in the order of their ids, as refunds do (avoids deadlock).
+ * Returns the accumulating settlements of a merchant and asset: those of what came in other assets (`converted`), in the settlement's own,
+ * or both. With `lock`, locks them until the commit, in the order of their ids, as refunds do (avoids deadlock).
  */
-export async function lockAccumulating(
+export async function listAccumulating(
   db: Db,
   args: { merchantId: string; asset: string; converted: readonly boolean[] },
+  { lock = false } = {},
 ): Promise<Pick<SettlementRow, "id" | "converted">[]> {
   const { merchantId, asset, converted } = args;
-  return db
+  const query = db
     .selectFrom("settlement")
     .select(["id", "converted"])
     .where("merchant_id", "=", merchantId)
     .where("asset", "=", asset)
     .where("state", "=", "accumulating")
     .where(sql<boolean>`converted = any(${converted}::boolean[])`)
-    .orderBy("id")
-    .forUpdate()
-    .execute();
+    .orderBy("id");
+  return (lock ? query.forUpdate() : query).execute();
 }
 
 /** Adds to locked accumulating settlements, and makes those due at once that reach `limit`. Returns them. */

@@ -3,14 +3,15 @@ import {
   type AccumulatingSettlement,
   addToAccumulating,
   beginAccumulating,
+  listAccumulating,
   listPayoutSchedules,
-  lockAccumulating,
   type PayoutSchedule,
 } from "../../db/queries/accumulating-settlements.ts";
 import { creditMerchants } from "../../db/queries/ledger-groups.ts";
 import type { PaymentRow } from "../../db/queries/payments.ts";
 import { listBlockedKeys } from "../../db/queries/payout-queue.ts";
 import { insertSettlements, type NewSettlement } from "../../db/queries/settlements.ts";
+import { repeatInSavepoint } from "../../db/savepoint.ts";
 import type { Db } from "../../db/tables.ts";
 import { newId } from "../ids.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
@@ -93,12 +94,9 @@ async function accumulate(
   policy: PayoutSchedule,
 ): Promise<Settled> {
   const at = deps.now();
-  const { merchantId, asset } = group;
   const parts = sumParts(group);
   // Lock order: settlements, balances, then payout queues, which an addition can wake (avoids deadlock).
-  const open = await lockAccumulating(db, { merchantId, asset, converted: parts.map(({ converted }) => converted) });
-  const missing = parts.filter(({ converted }) => open.every((one) => one.converted !== converted));
-  const [first = 0] = await creditMerchants(db, [{ ...group, settlements: missing.length }]);
+  const { open, missing, first } = await creditParts(db, group, parts);
   const additions = open.map(({ id, converted }) => {
     return { id, amount: parts.find((part) => part.converted === converted)?.amount ?? 0n };
   });
@@ -109,6 +107,33 @@ async function accumulate(
     settlements: settlements.filter(({ due_at }) => due_at <= at).map(({ id }) => id),
     settlementOf: (credit) => settlements.find(({ converted }) => converted === isConverted(credit))?.id ?? "",
   };
+}
+
+type Credited = {
+  open: Pick<AccumulatingSettlement, "id" | "converted">[];
+  missing: AccumulatingPart[];
+  first: number;
+};
+
+/**
+ * Locks the accumulating settlements of these parts (`open`), then credits the balance, and reserves numbers for the parts without one
+ * (`missing`), from `first` on. Begins again when another booking has created one of these before the balance was locked: the number would
+ * be missing in the order, and the settlement would be locked after the balance (avoids deadlock).
+ */
+async function creditParts(db: Db, group: Group, parts: readonly AccumulatingPart[]): Promise<Credited> {
+  const { merchantId, asset } = group;
+  const of = { merchantId, asset, converted: parts.map(({ converted }) => converted) };
+  const open = await listAccumulating(db, of, { lock: true });
+  if (open.length === parts.length) {
+    await creditMerchants(db, [{ ...group, settlements: 0 }]);
+    return { open, missing: [], first: 0 };
+  }
+  return repeatInSavepoint(db, async () => {
+    const open = await listAccumulating(db, of, { lock: true });
+    const missing = parts.filter(({ converted }) => open.every((one) => one.converted !== converted));
+    const [first = 0] = await creditMerchants(db, [{ ...group, settlements: missing.length }]);
+    return (await listAccumulating(db, of)).length > open.length ? undefined : { open, missing, first };
+  });
 }
 
 const isConverted = ({ converted }: Credit): boolean => converted === true;

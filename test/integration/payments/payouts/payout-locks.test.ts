@@ -2,13 +2,14 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { insertObservations } from "../../../../db/queries/observations.ts";
 import { lockNotBegun } from "../../../../db/queries/settlements.ts";
+import { accrue } from "../../../../payments/payouts/accrue.ts";
 import { holdPayouts } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
-import { settlementsOf } from "../../../support/restored-database.ts";
+import { settlementsOf, work } from "../../../support/restored-database.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
@@ -163,4 +164,45 @@ test("the withdrawal of a refund and the booking of another refund of its paymen
     { id: sentId, state: "paid" },
     { id: refundId, state: "withdrawn" },
   ]);
+});
+
+test("two bookings that both create an accumulating payout and a refund that begins meanwhile do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { db, deps, merchantId } = fixture;
+  const paid = await fixture.pay(await fundBuyer(chain), 500n);
+  expect(await fixture.settle((await fixture.settlementOf(paid)).id)).toEqual(["begun"]);
+  await work(fixture);
+  await accumulatePayouts(fixture, { ms: 600_000 });
+  const refundId = await requestRefund(fixture, paid, 1n * UNIT);
+  const credits = await Promise.all(
+    [200n, 300n].map(async (cents) => {
+      const payment = { id: await fixture.create(cents), merchant_id: merchantId, mode: "live" as const };
+      return { payment, asset: chain.asset, amount: cents * 10_000n };
+    }),
+  );
+  const release = Promise.withResolvers<void>();
+  const { holding, later } = await db.transaction().execute(async (first) => {
+    await accrue(deps, first, credits.slice(0, 1));
+    const holding = db.transaction().execute(async (held) => {
+      await sql`lock table settlement in share mode`.execute(held);
+      await release.promise;
+    });
+    await waitForLocks(fixture, 1);
+    const later = db.transaction().execute((second) => accrue(deps, second, credits.slice(1)));
+    await waitForLocks(fixture, 2);
+    return { holding, later };
+  });
+  // The later booking has found no payout, waited for the balance, and cannot write one yet.
+  await waitForLocks(fixture, 1);
+  const refunding = fixture.refund(refundId);
+  await waitForLocks(fixture, 2);
+  release.resolve();
+  expect((await Promise.all([refunding, later, holding]))[0]).toEqual(["begun"]);
+  expect(await settlementsOf(fixture, merchantId)).toMatchObject([
+    { number: 1, state: "paid" },
+    { number: 2, state: "accumulating", amount: 4n * UNIT },
+  ]);
+  const balance = await db.selectFrom("merchant_balance").select("next_settlement").execute();
+  expect(balance).toEqual([{ next_settlement: 3 }]);
 });
