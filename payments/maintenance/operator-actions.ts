@@ -215,10 +215,11 @@ async function makeAllDue(
     attempts: await makeAttemptsDue(db, { paymentId, at }),
     transfers: await makeTransfersDue(db, { paymentId, settlementId, at }),
   };
-  const settlement = settlementId === null ? undefined : await makeSettlementDue(db, { id: settlementId, at });
-  if (settlement) await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
+  // Lock order: refunds, then the settlements that they draw on; and queues of refunds, then those of settlements (avoids deadlock).
   const refunds = await makeRefundsDue(db, { paymentId, at });
   for (const { merchant_id, asset, owed_asset } of refunds)
     await wakeRefunds(db, { merchantId: merchant_id ?? "", asset: owed_asset ?? asset });
+  const settlement = settlementId === null ? undefined : await makeSettlementDue(db, { id: settlementId, at });
+  if (settlement) await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
   return { ...counts, settlements: settlement ? 1 : 0, refunds: refunds.length };
 }

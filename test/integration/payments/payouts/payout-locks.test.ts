@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { insertObservations } from "../../../../db/queries/observations.ts";
 import { lockNotBegun } from "../../../../db/queries/settlements.ts";
+import { retryPayment } from "../../../../payments/maintenance/operator-actions.ts";
 import { accrue } from "../../../../payments/payouts/accrue.ts";
 import { holdPayouts } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
@@ -205,4 +206,25 @@ test("two bookings that both create an accumulating payout and a refund that beg
   ]);
   const balance = await db.selectFrom("merchant_balance").select("next_settlement").execute();
   expect(balance).toEqual([{ next_settlement: 3 }]);
+});
+
+test("the retry of a payment with a refund and the booking of another payment do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const paymentId = await fixture.pay(await fundBuyer(chain), 500n);
+  await requestRefund(fixture, paymentId, 1n * UNIT);
+  const added = await fixture.create(200n);
+  await fixture.verify(await fixture.attempt(added, await fundBuyer(chain)));
+  await fixture.relay();
+  const { retrying, booking } = await fixture.db.transaction().execute(async (db) => {
+    await sql`select from payout_queue where kind = 'settlement' for update`.execute(db);
+    const retrying = retryPayment(fixture.deps, { actor: testActor, paymentId });
+    await waitForLocks(fixture, 1);
+    const booking = fixture.watch();
+    await waitForLocks(fixture, 2);
+    return { retrying, booking };
+  });
+  const [retried] = await Promise.all([retrying, booking]);
+  expect(retried).toMatchObject({ due: { settlements: 1, refunds: 1 } });
+  expect((await fixture.status(added)).state).toBe("succeeded");
 });
