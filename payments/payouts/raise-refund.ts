@@ -40,7 +40,8 @@ export async function raiseRefund(
   await lockPayments(db, [refund.payment_id]);
   const payment = await findPaymentRow(db, refund.payment_id);
   if (!payment) throw new Error(`the payment of ${id} does not exist`);
-  const refundable = more - (await withdrawExcess(deps, db, { refund, payment, more, transfer }));
+  const { excess, beyond } = await findExcess(deps, db, { refund, payment, more, transfer });
+  const refundable = more - beyond;
   const wanted = owed_amount === null ? refundable : (owed_amount * refundable + refund.amount - 1n) / refund.amount;
   const drawn = { asset: owed_asset ?? asset, amount: await drawCovered(deps, db, { refund, payment, wanted }) };
   const covered = drawn.amount === wanted ? refundable : (refundable * drawn.amount) / wanted;
@@ -50,10 +51,15 @@ export async function raiseRefund(
     ...(drawn.amount > 0n ? [refundRaisedGroup({ id, asset, amount: covered, merchantId, drawn })] : []),
     ...(more > covered ? [refundOverpaidGroup(transfer, movement, more - covered)] : []),
   ];
-  await insertGroups(db, groups, deps.now());
-  // The payment's other refunds waited for this one, and the merchant's settlements for what it has sent.
+  // The payment's other refunds waited for this one, and the merchant's settlements for what it has sent. Lock order: settlements, balances,
+  // queues, then what triggers of a withdrawal lock, and the sums of the ledger (avoids deadlock).
   await wakeRefunds(db, { merchantId, asset: drawn.asset });
   await wakeSettlements(db, { merchantId, asset: drawn.asset });
+  for (const one of excess) {
+    await moveToWithdrawn(db, { id: one.id, at: deps.now() });
+    deps.log.error({ refund: one.id, raised: id }, "refund is withdrawn: an earlier one of its payment sent more");
+  }
+  await insertGroups(db, groups, deps.now());
   deps.log.error(
     { refund: id, tx: movement.tx_hash, more: String(more), uncovered: String(more - covered) },
     "refund moved more than it was to; what the merchant's balance does not cover is booked as an exception",
@@ -61,14 +67,15 @@ export async function raiseRefund(
 }
 
 /**
- * Withdraws the newest refunds of the payment that were neither begun nor sent until the others are no more than it received. Returns by
- * how much they exceed it even then, at most `more`.
+ * Locks the refunds of the payment that have not begun, and returns the newest of them that were not sent either (`excess`): as
+ * many as have to be withdrawn until the others are no more than it received. Also returns by how much they exceed it even then, at most
+ * `more`.
  */
-async function withdrawExcess(
+async function findExcess(
   deps: Deps,
   db: Db,
   { refund, payment, more, transfer }: { refund: Refund; payment: PaymentRow; more: bigint; transfer: TransferRow },
-): Promise<bigint> {
+): Promise<{ excess: RefundRow[]; beyond: bigint }> {
   const unbegun = await lockUnbegunRefunds(db, payment.id);
   const { chain, payer } = transfer;
   const made = (await listUnclaimedPayouts(db, [{ chain, payer }])).get(chain);
@@ -79,19 +86,16 @@ async function withdrawExcess(
     return { ...one, amount: made?.get(deriveNonce(deps.networks.deployment, keyOf(one)))?.amount ?? one.amount };
   });
   let beyond = -computeLeft(payment.paid_amount, all);
+  const excess: RefundRow[] = [];
   for (const one of unbegun) {
     if (beyond <= 0n) break;
     // One that was sent too is adopted by itself.
     if (await findSentReason(deps, db, { asset: one.asset, key: keyOf(one) })) continue;
-    await moveToWithdrawn(db, { id: one.id, at: deps.now() });
-    deps.log.error(
-      { refund: one.id, raised: refund.id },
-      "refund is withdrawn: an earlier one of its payment sent more",
-    );
+    excess.push(one);
     beyond -= one.amount;
   }
-  if (beyond < 0n) return 0n;
-  return beyond < more ? beyond : more;
+  if (beyond < 0n) return { excess, beyond: 0n };
+  return { excess, beyond: beyond < more ? beyond : more };
 }
 
 /**

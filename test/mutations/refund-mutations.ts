@@ -97,7 +97,7 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "a raise draws what the payment has left as well",
-        find: "if (beyond < 0n) return 0n;",
+        find: "if (beyond < 0n) return { excess, beyond: 0n };",
         replace: "",
       },
       {

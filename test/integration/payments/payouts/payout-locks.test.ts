@@ -228,3 +228,36 @@ test("the retry of a payment with a refund and the booking of another payment do
   expect(retried).toMatchObject({ due: { settlements: 1, refunds: 1 } });
   expect((await fixture.status(added)).state).toBe("succeeded");
 });
+
+test("a refund that is adopted with more than its amount and the booking of another refund of its payment do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const paid = await fixture.pay(await fundBuyer(chain), 500n);
+  const added = await fixture.create(200n);
+  await fixture.verify(await fixture.attempt(added, await fundBuyer(chain)));
+  const request = () => requestRefund(fixture, paid, 1n * UNIT);
+  const [sentId, raisedId] = [await request(), await request()];
+  expect(await fixture.refund(sentId)).toEqual(["begun"]);
+  await fixture.relay();
+  expect(await fixture.refund(raisedId)).toEqual(["begun"]);
+  await insertLatePayout(fixture, { id: raisedId, amount: 4n * UNIT });
+  const withdrawnId = await requestRefund(fixture, paid, 3n * UNIT);
+  const { booking, adopting } = await fixture.db.transaction().execute(async (db) => {
+    await sql`select from refund where id = ${sentId} for update`.execute(db);
+    // The payment is credited, which locks the balance, and the refund that was sent waits for its row.
+    const booking = fixture.watch();
+    await waitForLocks(fixture, 1);
+    const adopting = fixture.relay();
+    await waitForLocks(fixture, 2);
+    return { booking, adopting };
+  });
+  await Promise.all([booking, adopting]);
+  expect(failuresOf(fixture)).toEqual([]);
+  expect((await fixture.status(added)).state).toBe("succeeded");
+  const refunds = fixture.db.selectFrom("refund").select(["id", "state", "amount"]).orderBy("number");
+  expect(await refunds.execute()).toEqual([
+    { id: sentId, state: "paid", amount: 1n * UNIT },
+    { id: raisedId, state: "paying", amount: 4n * UNIT },
+    { id: withdrawnId, state: "withdrawn", amount: 3n * UNIT },
+  ]);
+});
