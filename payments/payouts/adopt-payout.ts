@@ -36,37 +36,48 @@ type Deps = Pick<PaymentDeps, "now" | "log" | "networks">;
  */
 export function adoptPayout(deps: Deps): BookAdopted {
   return async (db, transfer, movement) => {
+    const amount = await adoptAmount(deps, db, transfer, movement);
+    // Last, because bookings lock balances and queues before the sums of the ledger (avoids deadlock).
     if (movement.booked) await reverseException(deps, db, transfer, movement);
-    const rest = transfer.amount - movement.amount;
-    if (transfer.settlement_id !== null) {
-      const settlement = await findSettlement(db, transfer.settlement_id);
-      if (transfer.receiver !== movement.receiver)
-        await recordDestination(db, { id: settlement.id, destination: `${transfer.chain}:${movement.receiver}` });
-      if (rest > 0n) await creditRest(deps, db, settlement, rest);
-      const covered = rest < 0n ? await fillSettlement(deps, db, settlement, -rest) : 0n;
-      // The merchant's other settlements waited for this one. Lock order: settlements, balances, then queues (avoids deadlock).
-      await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
-      const amount = rest > 0n ? movement.amount : transfer.amount + covered;
-      await bookOverpaid(deps, db, { transfer, movement, amount });
-      return amount;
-    }
-    // Only the signer's file names the receiver, so any amount went to the cold address of its time.
-    if (transfer.purpose === "cold") return movement.amount;
-    const refund = await findRefund(db, transfer.refund_id ?? "");
-    if (transfer.receiver !== movement.receiver)
-      await recordReceiver(db, { id: refund.id, receiver: movement.receiver });
-    // The nonce of a refund without a merchant is derived from the movement it returns, so a smaller amount is
-    // unexplained.
-    const { payment_id, merchant_id } = refund;
-    if (payment_id === null || merchant_id === null) {
-      if (rest > 0n) return undefined;
-      await bookOverpaid(deps, db, { transfer, movement, amount: transfer.amount });
-      return transfer.amount;
-    }
-    if (rest > 0n) await redrawRest(deps, db, refund, rest);
-    if (rest < 0n) await raiseRefund(deps, db, { refund: { ...refund, payment_id, merchant_id }, transfer, movement });
-    return movement.amount;
+    return amount;
   };
+}
+
+/** Changes the payout to what the chain shows. Returns the amount that it has then; undefined when an operator must decide. */
+async function adoptAmount(
+  deps: Deps,
+  db: Db,
+  transfer: TransferRow,
+  movement: ObservationRow,
+): Promise<bigint | undefined> {
+  const rest = transfer.amount - movement.amount;
+  if (transfer.settlement_id !== null) {
+    const settlement = await findSettlement(db, transfer.settlement_id);
+    if (transfer.receiver !== movement.receiver)
+      await recordDestination(db, { id: settlement.id, destination: `${transfer.chain}:${movement.receiver}` });
+    if (rest > 0n) await creditRest(deps, db, settlement, rest);
+    const covered = rest < 0n ? await fillSettlement(deps, db, settlement, -rest) : 0n;
+    // The merchant's other settlements waited for this one. Lock order: settlements, balances, then queues (avoids deadlock).
+    await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
+    const amount = rest > 0n ? movement.amount : transfer.amount + covered;
+    await bookOverpaid(deps, db, { transfer, movement, amount });
+    return amount;
+  }
+  // Only the signer's file names the receiver, so any amount went to the cold address of its time.
+  if (transfer.purpose === "cold") return movement.amount;
+  const refund = await findRefund(db, transfer.refund_id ?? "");
+  if (transfer.receiver !== movement.receiver) await recordReceiver(db, { id: refund.id, receiver: movement.receiver });
+  // The nonce of a refund without a merchant is derived from the movement it returns, so a smaller amount is
+  // unexplained.
+  const { payment_id, merchant_id } = refund;
+  if (payment_id === null || merchant_id === null) {
+    if (rest > 0n) return undefined;
+    await bookOverpaid(deps, db, { transfer, movement, amount: transfer.amount });
+    return transfer.amount;
+  }
+  if (rest > 0n) await redrawRest(deps, db, refund, rest);
+  if (rest < 0n) await raiseRefund(deps, db, { refund: { ...refund, payment_id, merchant_id }, transfer, movement });
+  return movement.amount;
 }
 
 /** Reverses the exception booking of the movement, and the operator's resolution of it if there is one. */

@@ -1,13 +1,18 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { openDb } from "../../../../db/open.ts";
+import { creditMerchants, insertGroups } from "../../../../db/queries/ledger-groups.ts";
 import { insertObservations } from "../../../../db/queries/observations.ts";
 import { lockNotBegun } from "../../../../db/queries/settlements.ts";
+import { unmatchedGroup } from "../../../../payments/accounting/ledger-groups.ts";
+import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { retryPayment } from "../../../../payments/maintenance/operator-actions.ts";
 import { accrue } from "../../../../payments/payouts/accrue.ts";
 import { holdPayouts } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
+import { addCleanup } from "../../../support/cleanups.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { settlementsOf, work } from "../../../support/restored-database.ts";
@@ -41,6 +46,21 @@ async function waitForLocks({ db }: MerchantFixture, count: number): Promise<voi
   const read = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   const isWaiting = async () => (await read.execute(db)).rows.length === count;
   await waitFor(isWaiting, { within: 20_000, what: `${count} statements wait for locks` });
+}
+
+/** Opens a connection that adds to the same rows of the ledger's sums as the one that waits for a lock. */
+async function openSharing({ db, databaseUrl }: MerchantFixture) {
+  const { rows } = await sql<{ pid: number }>`select pid from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+  for (;;) {
+    const one = openDb(databaseUrl, { max: 1 });
+    const shard = sql<{ same: boolean }>`select pg_backend_pid() % 16 = ${rows[0]?.pid ?? 0}::int % 16 as same`;
+    if ((await shard.execute(one)).rows[0]?.same) {
+      addCleanup(() => one.destroy());
+      return one;
+    }
+    await one.destroy();
+  }
 }
 
 const failuresOf = ({ lines }: MerchantFixture) => lines.filter((line) => line.includes("cannot be processed"));
@@ -260,4 +280,40 @@ test("a refund that is adopted with more than its amount and the booking of anot
     { id: raisedId, state: "paying", amount: 4n * UNIT },
     { id: withdrawnId, state: "withdrawn", amount: 3n * UNIT },
   ]);
+});
+
+test("the adoption of a payout that was booked as an exception and the booking of a payment do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { deps, merchantId } = fixture;
+  const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 300n));
+  expect(await fixture.settle(id)).toEqual(["begun"]);
+  await insertLatePayout(fixture, { id, amount: 2n * UNIT });
+  const late = await fixture.db.selectFrom("observation").selectAll().where("transfer_id", "is", null).execute();
+  const exceptions = late.flatMap((movement) => unmatchedGroup(fixture.evm, movement) ?? []);
+  await insertGroups(fixture.db, exceptions, deps.now());
+  const [credited, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const { adopting, booking } = await fixture.db.transaction().execute(async (db) => {
+    await sql`select from settlement where id = ${id} for update`.execute(db);
+    const adopting = fixture.relay();
+    await waitForLocks(fixture, 1);
+    const own = await openSharing(fixture);
+    const booking = own.transaction().execute(async (db) => {
+      await creditMerchants(db, [{ merchantId, asset: chain.asset, amount: UNIT, settlements: 0 }]);
+      credited.resolve();
+      await released.promise;
+      await waitForLocks(fixture, 1);
+      const entries = [
+        { account: "treasury", asset: chain.asset, amount: UNIT },
+        { account: `payable:${merchantId}`, asset: chain.asset, amount: -UNIT },
+      ];
+      await insertGroups(db, [{ kind: "payment", subject: "trf_other", entries }], deps.now());
+    });
+    await credited.promise;
+    return { adopting, booking };
+  });
+  released.resolve();
+  await Promise.all([adopting, booking]);
+  expect(failuresOf(fixture)).toEqual([]);
+  expect(await listExceptions(deps, 10)).toEqual([]);
 });
