@@ -1,4 +1,5 @@
 import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
+import { anyOf } from "../any-of.ts";
 import { batchStatements } from "../batch-calls.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
 
@@ -109,20 +110,28 @@ export async function insertKeyMaker(db: Db, row: Insertable<Tables["api_key_mak
 }
 
 /**
- * Revokes an API key, and with `withCreated` also the keys of which it has ever made a secret, those of these keys, and so on.
- * Returns the ids of the keys that were not revoked before.
+ * Returns the id of an API key, and with `withCreated` also those of the keys of which it has ever made a secret, those of these keys, and
+ * so on. With `lock`, locks these keys until the commit, in the order of their ids, as rotations do (avoids deadlock).
  */
-export async function markKeysRevoked(
+export async function listKeyFamily(
   db: Db,
-  { id, withCreated, at }: { id: string; withCreated: boolean; at: Date },
+  { id, withCreated }: { id: string; withCreated: boolean },
+  { lock = false } = {},
 ): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     with recursive family as (
       select ${id}::text as id
       union select m.key_id from api_key_maker m join family f on m.maker_id = f.id where ${withCreated}
     )
-    update api_key set revoked_at = ${at} from family
-    where api_key.id = family.id and api_key.revoked_at is null returning api_key.id`.execute(db);
+    select id from api_key where id in (select id from family) order by id
+    ${lock ? sql`for no key update` : sql``}`.execute(db);
+  return rows.map((row) => row.id);
+}
+
+/** Revokes locked API keys. Returns the ids of those that were not revoked before. */
+export async function markKeysRevoked(db: Db, { ids, at }: { ids: readonly string[]; at: Date }): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    update api_key set revoked_at = ${at} where id = ${anyOf(ids)} and revoked_at is null returning id`.execute(db);
   return rows.map((row) => row.id);
 }
 

@@ -4,11 +4,13 @@ import {
   findApiKeyRow,
   insertApiKey,
   insertKeyMaker,
+  listKeyFamily,
   lockLiveKey,
   markKeysRevoked,
   updateApiKey,
 } from "../../db/queries/api-keys.ts";
 import { insertAuditEntries, type JsonObject } from "../../db/queries/audit-entries.ts";
+import { repeatInSavepoint } from "../../db/savepoint.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
@@ -119,13 +121,17 @@ export async function revokeApiKey(
   args: KeyManager & { id: string; withCreated: boolean },
 ): Promise<Result<{ apiKey: ApiKeyView; revoked: string[] }>> {
   return inTransaction(deps.db, async (db) => {
-    const before = await findApiKeyRow(db, { id: args.id, among: toReach(args.caller) }, { lock: true });
+    const one = { id: args.id, among: toReach(args.caller) };
+    if (!(await findApiKeyRow(db, one))) return noSuchKey(args.id);
+    const ids = await repeatInSavepoint(db, async () => {
+      const family = await listKeyFamily(db, args, { lock: true });
+      // A key of the family may have been creating another one until its row was locked.
+      return (await listKeyFamily(db, args)).length > family.length ? undefined : family;
+    });
+    const before = await findApiKeyRow(db, one);
     if (!before) return noSuchKey(args.id);
     const at = deps.now();
-    const revoked: string[] = [];
-    // A key of the family may have been creating another one until its row was locked: repeat until none is left.
-    for (let found = [before.id]; found.length > 0; revoked.push(...found))
-      found = await markKeysRevoked(db, { ...args, at });
+    const revoked = await markKeysRevoked(db, { ids, at });
     const change = { action: "api_key.revoked", before: { revokedAt: null }, after: { revokedAt: at.toISOString() } };
     await audit({ ...deps, db }, args, ...revoked.map((subject) => ({ ...change, subject })));
     return done({

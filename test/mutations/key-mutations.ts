@@ -194,7 +194,7 @@ export const keyMutations: readonly MutationGroup[] = [
         name: "a key whose secret a stolen key got leaves its family by another rotation",
         find: "m join family f on m.maker_id = f.id where ${withCreated}",
         replace:
-          "m join api_key k on k.id = m.key_id and (k.previous_until is null or k.previous_until > ${at}) join family f on m.maker_id = f.id where ${withCreated}",
+          "m join api_key k on k.id = m.key_id and (k.previous_until is null or k.previous_until > clock_timestamp()) join family f on m.maker_id = f.id where ${withCreated}",
       },
       {
         name: "a key manages keys with more scopes",

@@ -313,20 +313,23 @@ describe("revoking a key", () => {
 });
 
 describe("a key that is being revoked", () => {
+  const waitForLocks = async (count: number) => {
+    const isWaiting = async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(api.db);
+      return rows.length >= count;
+    };
+    await waitFor(isWaiting, { within: 10_000, what: `${count} calls wait` });
+  };
   /** Starts a call by a key while a transaction that revokes the key is open, and returns the call's answer. */
   async function callDuringRevocation(
     issued: Issued,
     call: (headers: Record<string, string>) => ReturnType<typeof api.post>,
   ) {
-    const isWaiting = async () => {
-      const { rows } = await sql`
-        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(api.db);
-      return rows.length > 0;
-    };
     return api.db.transaction().execute(async (db) => {
       await db.updateTable("api_key").set({ revoked_at: new Date() }).where("id", "=", issued.apiKey.id).execute();
       const answer = call({ "api-key": issued.key });
-      await waitFor(isWaiting, { within: 10_000, what: "the call waits for the revocation" });
+      await waitForLocks(1);
       return { answer };
     });
   }
@@ -354,6 +357,30 @@ describe("a key that is being revoked", () => {
       api.post(`/v1/api-keys/${own.apiKey.id}/rotate`, headers, {}),
     );
     expect(await rotation.answer).toMatchObject(refused);
+  });
+
+  test("is revoked with its family while it rotates another key of the family", async () => {
+    const made = await Promise.all([1, 2].map(() => create({ scopes: ["keys", "payments:read"] })));
+    // Rotations lock keys in the order of their ids.
+    const [other, stolen] = made.toSorted((a, b) => (a.apiKey.id < b.apiKey.id ? -1 : 1));
+    if (!other || !stolen) throw new Error("no keys");
+    const rotate = () => api.post(`/v1/api-keys/${other.apiKey.id}/rotate`, { "api-key": stolen.key }, {});
+    expect(await rotate()).toMatchObject({ status: 200 });
+    const { revoking, rotating } = await api.db.transaction().execute(async (db) => {
+      await sql`lock table api_key_maker in access exclusive mode`.execute(db);
+      const path = `/v1/api-keys/${stolen.apiKey.id}/revoke`;
+      const revoking = api.post(path, admin, { withCreated: true });
+      await waitForLocks(1);
+      const rotating = rotate();
+      await waitForLocks(2);
+      return { revoking, rotating };
+    });
+    expect(await revoking).toMatchObject({
+      status: 200,
+      body: { revoked: [other.apiKey.id, stolen.apiKey.id] },
+    });
+    const { key } = (await rotating).body as Partial<Issued>;
+    expect(await works(key ?? "")).toBe(false);
   });
 });
 
