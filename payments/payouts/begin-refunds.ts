@@ -88,9 +88,10 @@ export async function beginRefunds(
   }
   const split = await splitForgottenRefunds(deps, payable, forgotten);
   for (const { id } of split.waiting) outcomes.set(id, "unrecorded_payout");
-  // A refund that the signer refuses takes nothing, so the refunds that were short are checked once more.
-  for (let left: readonly DueRefund[] = split.ready; left.length > 0; ) {
-    const { covered, short } = await splitByCover(deps.db, left, (refund) => toDraw(refund, lost));
+  // A refund that the signer refuses takes nothing, and a lost one that has begun is drawn: the refunds that were short are checked again.
+  let known = lost;
+  for (let left: readonly DueRefund[] = split.ready; left.length > 0; known = await findForgottenRefunds(deps, left)) {
+    const { covered, short } = await splitByCover(deps.db, left, (refund) => toDraw(refund, known));
     left = short.map(({ payout }) => payout);
     if (covered.length === 0) {
       await recordShort(deps, short, outcomes);
@@ -246,7 +247,7 @@ function toDraw(refund: DueRefund, { forgotten, reserved }: ForgottenRefunds): D
   const balance = merchantId === null ? null : { merchantId, ...owedOf(refund) };
   return {
     ...{ paid: { asset, amount }, balance, converted: isConverted(refund) },
-    ...{ wasPaid: wasPaid(forgotten, refund), reserved: reserved.get(id) ?? 0n },
+    ...{ wasPaid: wasPaid(forgotten, refund), reserved: reserved.get(id) },
   };
 }
 

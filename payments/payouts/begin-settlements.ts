@@ -202,7 +202,7 @@ function toPayout({ id, merchant_id: merchantId, asset, number, amount, register
 function toDraw(settlement: SettlementWithDestination, forgotten: ForgottenPayouts): Draw {
   const { merchant_id: merchantId, asset, amount, converted } = settlement;
   const balance = { merchantId, asset, amount };
-  return { paid: { asset, amount }, balance, converted, wasPaid: wasPaid(forgotten, settlement), reserved: 0n };
+  return { paid: { asset, amount }, balance, converted, wasPaid: wasPaid(forgotten, settlement), reserved: undefined };
 }
 
 /** Why a batch of payouts is rolled back. `watcher_behind`: the database was restored after signing. */

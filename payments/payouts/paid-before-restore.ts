@@ -11,6 +11,7 @@ import { type DrawnOf, findForgottenDraws, LATER_NUMBERS, listTreasuries } from 
 import { type BalanceKey, groupByBalance } from "./group-by-balance.ts";
 import { computeLeft } from "./refund-payment.ts";
 import { type CatchUpDeps, chainOf, settlementNonce } from "./sign-payout.ts";
+import type { Reserved } from "./split-by-cover.ts";
 
 /**
  * Returns how much of a merchant's settlements in an asset the chain shows as paid before a restore. Nothing may deduct that: the payout
@@ -106,7 +107,7 @@ export type ForgottenRefunds = {
   waiting: ReadonlySet<string>;
   forgotten: ForgottenPayouts;
   /** What a refund must leave of its balance, by its id. */
-  reserved: ReadonlyMap<string, bigint>;
+  reserved: ReadonlyMap<string, Reserved>;
 };
 
 /**
@@ -123,7 +124,7 @@ export async function findForgottenRefunds(
 ): Promise<ForgottenRefunds> {
   const waiting = new Set<string>();
   const forgotten = new Map<string, UnclaimedPayout>();
-  const nothing = { waiting, forgotten, reserved: new Map<string, bigint>() };
+  const nothing = { waiting, forgotten, reserved: new Map<string, Reserved>() };
   if (refunds.length === 0) return nothing;
   const unclaimed = await listUnclaimedPayouts(deps.db, listTreasuries(deps));
   if (unclaimed.size === 0) return nothing;
@@ -157,15 +158,15 @@ async function findReserved(
   deps: Pick<PaymentDeps, "db" | "networks">,
   refunds: readonly { id: string; balance: BalanceKey }[],
   drawnOf: DrawnOf,
-): Promise<ReadonlyMap<string, bigint>> {
-  const reserved = new Map<string, bigint>();
+): Promise<ReadonlyMap<string, Reserved>> {
+  const reserved = new Map<string, Reserved>();
   for (const { items, ...balance } of groupByBalance(refunds, (one) => one.balance)) {
     const drawn = drawnOf(balance);
     if (drawn === 0n) continue;
     const keptOf = await readKeptOf(deps, deps.db, balance);
     const unbegun = (await listOpenNumbers(deps.db, balance)).filter(({ state }) => state !== "paying");
     const kept = unbegun.reduce((sum, one) => sum + keptOf(one), 0n);
-    for (const { id } of items) reserved.set(id, drawn + kept);
+    for (const { id } of items) reserved.set(id, { drawn, kept });
   }
   return reserved;
 }

@@ -5,16 +5,18 @@ import type { Db } from "../../db/tables.ts";
 /**
  * What a payout moves (`paid`), and what it takes from its merchant's balance (null for money that no merchant owns). `converted`:
  * it takes first what came in another asset, otherwise first what came in the asset of the balance. `wasPaid`: it needs no inventory,
- * because the chain shows it as made. `reserved`: what it must leave of the balance, because refunds that a restored database has lost have
- * drawn it.
+ * because the chain shows it as made. `reserved`: what it must leave of the balance.
  */
 export type Draw = {
   paid: { asset: string; amount: bigint };
   balance: Credit | null;
   converted: boolean;
   wasPaid: boolean;
-  reserved: bigint;
+  reserved: Reserved | undefined;
 };
+
+/** What a balance is missing after a restore. `drawn`: refunds have drawn it that the database has lost. `kept`: the chain shows it as paid out. */
+export type Reserved = { drawn: bigint; kept: bigint };
 
 /** A payout that waits for its merchant's balance, for inventory, or for lost refunds that have drawn on the balance. */
 export type Short<Payout> = { payout: Payout; why: "balance_short" | "inventory_short" | "unrecorded_payout" };
@@ -53,8 +55,9 @@ export async function splitByCover<Payout>(
     const left = balances.get(keyOf(balance)) ?? { own: 0n, converted: 0n };
     const after = take(left, balance.amount, converted);
     const rest = after.own + after.converted;
-    if (rest < reserved) {
-      split.short.push({ payout, why: rest < 0n ? "balance_short" : "unrecorded_payout" });
+    const { drawn, kept } = reserved ?? { drawn: 0n, kept: 0n };
+    if (rest < drawn + kept) {
+      split.short.push({ payout, why: rest < kept ? "balance_short" : "unrecorded_payout" });
       continue;
     }
     const needed = paid.asset === balance.asset ? left.converted - after.converted : paid.amount;

@@ -352,7 +352,7 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund is drawn on what a lost refund of another payment has sent",
-        find: "if (rest < reserved) {",
+        find: "if (rest < drawn + kept) {",
         replace: "if (rest < 0n) {",
         tests: unrequested,
       },
@@ -393,8 +393,8 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund is drawn on what the chain shows as paid, beside what a lost refund has sent",
-        find: "reserved.set(id, drawn + kept);",
-        replace: "reserved.set(id, drawn);",
+        find: "reserved.set(id, { drawn, kept });",
+        replace: "reserved.set(id, { drawn, kept: 0n });",
         tests: unrequested,
       },
       {
@@ -470,8 +470,8 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund that a balance covers beside a lost refund waits for it",
-        find: "reserved: reserved.get(id) ?? 0n",
-        replace: "reserved: reserved.has(id) ? 10n ** 30n : 0n",
+        find: "reserved: reserved.get(id)",
+        replace: "reserved: reserved.has(id) ? { drawn: 10n ** 30n, kept: 0n } : undefined",
         tests: ["test/integration/payments/payouts/revived-refunds.test.ts"],
       },
     ],

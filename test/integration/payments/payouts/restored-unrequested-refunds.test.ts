@@ -180,7 +180,14 @@ test("a refund that the signer refuses keeps no other one waiting that the balan
 test("a lost refund that is requested again begins before a refund of another payment that was requested earlier", async () => {
   const { restored, request, requestLater } = await loseRefunds({ parts: [5n], settled: true });
   const refunds = [await requestLater(7n), await request(5n)];
-  expect(await restored.refund(...refunds)).toEqual(["unrecorded_payout", "begun"]);
+  // Two of the seven are left.
+  expect(await restored.refund(...refunds)).toEqual(["balance_short", "begun"]);
+});
+
+test("a refund that the balance covers beside a lost refund begins after it in the same run", async () => {
+  const { restored, request, requestLater } = await loseRefunds({ parts: [2n], settled: true });
+  const refunds = [await request(2n), await requestLater(5n)];
+  expect(await restored.refund(...refunds)).toEqual(["begun", "begun"]);
 });
 
 test("payouts continue when a reorg takes the lost refund back", async () => {
