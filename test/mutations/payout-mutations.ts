@@ -395,7 +395,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         name: "a refund is drawn on what the chain shows as paid, beside what a lost refund has sent",
         find: "reserved.set(id, { drawn, kept });",
         replace: "reserved.set(id, { drawn, kept: 0n });",
-        tests: unrequested,
+        tests: ["test/integration/payments/payouts/restored-draws.test.ts"],
       },
       {
         name: "a refund that a restore has revived is sent beside its replacement",
