@@ -16,6 +16,7 @@ import { pickVersion } from "./http/api-version.ts";
 import { type Authenticated, authenticate, readHeader } from "./http/auth.ts";
 import { sendRefusal } from "./http/http-errors.ts";
 import { type OperationResponse, runOperation } from "./http/idempotency.ts";
+import { toHold } from "./http/observe-requests.ts";
 import { readPaymentId } from "./http/payment-links.ts";
 import { readPublicUrl } from "./http/public-url.ts";
 import { addressLimitKey, limitByPayment } from "./http/rate-limits.ts";
@@ -125,13 +126,8 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
 function toRawCall(request: FastifyRequest, reply: FastifyReply, params: unknown): RawCall {
   const { authenticated, query, body } = request;
   if (!authenticated) throw new Error("the request has not been authenticated");
-  const hold = {
-    onGone: (leave: () => void) => void reply.raw.on("close", leave),
-    held: (ms: number) => {
-      request.heldMs = ms;
-    },
-  };
-  return { ...authenticated, params, query, body, merchantHeader: readHeader(request.headers, "merchant-id"), hold };
+  const merchantHeader = readHeader(request.headers, "merchant-id");
+  return { ...authenticated, params, query, body, merchantHeader, hold: toHold(request, reply) };
 }
 
 function sendResponse(reply: FastifyReply, { status, text, replayed }: OperationResponse): FastifyReply {

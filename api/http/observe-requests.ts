@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ErrorCode } from "../../payments/error-codes.ts";
 import type { Caller } from "../../payments/merchants/callers.ts";
 import type { Metrics } from "../../runtime/metrics.ts";
+import type { Hold } from "../polling/waiters.ts";
 import type { RequestLog } from "./request-log.ts";
 
 type ObserveDeps = { metrics: Pick<Metrics, "httpRequests" | "httpSeconds">; requestLog: Pick<RequestLog, "add"> };
@@ -44,6 +45,14 @@ export function observeRequests(app: FastifyInstance, deps: ObserveDeps): void {
     reply.raw.on("close", () => record(deps, request, reply, performance.now() - began));
   });
 }
+
+/** Returns what a long poll knows of its request. */
+export const toHold = (request: FastifyRequest, reply: FastifyReply): Hold => ({
+  onGone: (leave) => void reply.raw.on("close", leave),
+  held: (ms) => {
+    request.heldMs = ms;
+  },
+});
 
 /** Returns the id of the payment that a request's path names. */
 export function paymentOf({ params }: FastifyRequest): string | undefined {

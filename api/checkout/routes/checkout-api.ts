@@ -16,6 +16,7 @@ import { confirmBody } from "../../gateway/gateway-confirm.ts";
 import { fetchBody } from "../../gateway/gateway-fetch.ts";
 import { optionsBody } from "../../gateway/gateway-options.ts";
 import { sendRefusal } from "../../http/http-errors.ts";
+import { toHold } from "../../http/observe-requests.ts";
 import { parseInput } from "../../http/parse-input.ts";
 import { addressLimitKey, limitByPayment } from "../../http/rate-limits.ts";
 import { MAX_HOLD_MS, pollVerification, waitForStatusChange } from "../../polling/long-polls.ts";
@@ -246,19 +247,13 @@ export function serveCheckoutApi(app: FastifyInstance, deps: ApiDeps): void {
         if (!payment.ok) return sendRefusal(reply, payment);
         const run = read(method === "GET" ? request.query : request.body);
         if (!run.ok) return sendRefusal(reply, run);
-        const hold = {
-          onGone: (leave: () => void) => void reply.raw.on("close", leave),
-          held: (ms: number) => {
-            request.heldMs = ms;
-          },
-        };
         const requester = openSession(request, reply, deps.publicUrl);
         const { params } = request;
         const result = await run.value(deps, {
           payment: payment.value,
           requester,
           params,
-          hold,
+          hold: toHold(request, reply),
         });
         return result.ok ? reply.send(result.value) : sendRefusal(reply, result);
       },
