@@ -42,6 +42,7 @@ export async function startReplica(
     "max_connections=200",
     "timezone=UTC",
     "jit=off",
+    "random_page_cost=1.1",
   ];
   settings.push(`primary_conninfo=${from}`, "hot_standby=on", "wal_retrieve_retry_interval=200ms");
   const args = ["-D", data, "-p", String(portOf(url)), ...settings.flatMap((setting) => ["-c", setting])];

@@ -17,6 +17,7 @@ const Service = z.object({
   ports: z.array(z.string()).default([]),
   depends_on: z.union([z.array(z.string()), z.record(z.string(), z.object({ condition: z.string() }))]).default([]),
   init: z.literal(true),
+  command: z.array(z.string()).default([]),
   scale: z.number().default(1),
   mem_limit: z.string(),
   logging: z.object({ options: z.object({ "max-size": z.string(), "max-file": z.string() }) }),
@@ -221,4 +222,15 @@ test("workers of a trial reach the proxy by the host and port of PUBLIC_URL, and
   expect(Array.isArray(networks) ? [] : networks?.["edge"]?.aliases).toEqual([hostname]);
   expect(environment?.["SITE"]).toContain(`:${port}`);
   expect(local["worker"]?.networks).toContain("edge");
+});
+
+test("Compose's Postgres has every setting that the documentation recommends", () => {
+  const section = readText("docs/operations.md").split("\n## Postgres settings\n")[1]?.split("\n## ")[0] ?? "";
+  const rows = section.split("\n").filter((line) => line.startsWith("| `") && !/the defaults?\)/.test(line));
+  const recommended = rows.flatMap((row) =>
+    [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)].map(([, name]) => name),
+  );
+  const set = (services["postgres"]?.command ?? []).map((part) => part.split("=")[0]);
+  expect(recommended).toContain("random_page_cost");
+  expect(recommended.filter((name) => !set.includes(name))).toEqual([]);
 });
