@@ -94,10 +94,10 @@ async function bookUnmatched(deps: PaymentDeps, db: Db, observations: readonly U
     const chain = deps.chains.get(observation.chain);
     return chain ? (unmatchedGroup(chain, observation) ?? []) : [];
   });
-  await insertGroups(db, groups, deps.now());
-  // A lost payout that is booked can be adopted.
+  // A lost payout that is booked can be adopted. Lock order: queues, then the sums of the ledger (avoids deadlock).
   const isOut = ({ chain, payer }: UnmatchedObservation) => payer === deps.chains.get(chain)?.treasury;
   for (const chain of new Set(observations.filter(isOut).map((one) => one.chain))) await wakeUnrecorded(db, chain);
+  await insertGroups(db, groups, deps.now());
 }
 
 /** Books the dust deposits of a day as one exception. Returns the exception's subject. */

@@ -1,0 +1,49 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { insertGroups } from "../../../../db/queries/ledger-groups.ts";
+import type { UnmatchedObservation } from "../../../../db/queries/unmatched-movements.ts";
+import { unmatchedGroup } from "../../../../payments/accounting/ledger-groups.ts";
+import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
+import { fundBuyer, startChain, type TestChain } from "../../../support/evm-chain.ts";
+import { failuresOf, insertLatePayout, openSharing, waitForLocks } from "../../../support/lock-races.ts";
+import { type MerchantFixture, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
+
+const UNIT = 1_000_000n;
+
+/** Begins the payout of a payment of 3 USDC, and books a movement of `amount` with its nonce as an exception. */
+async function makeLatePayout(chain: TestChain, fixture: MerchantFixture, amount: bigint) {
+  const { db, deps, evm } = fixture;
+  const paymentId = await fixture.pay(await fundBuyer(chain), 300n);
+  const { id } = await fixture.settlementOf(paymentId);
+  expect(await fixture.settle(id)).toEqual(["begun"]);
+  await insertLatePayout(fixture, { id, amount });
+  const late = await db.selectFrom("observation").selectAll().where("transfer_id", "is", null).execute();
+  const booked = late.flatMap((movement) => unmatchedGroup(evm, movement) ?? []);
+  await insertGroups(db, booked, deps.now());
+  return { id, paymentId, late };
+}
+
+test("the adoption of a payout and the booking of another lost one as an exception do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { db, deps } = fixture;
+  const { late } = await makeLatePayout(chain, fixture, 3n * UNIT);
+  const lost = late.map((movement): UnmatchedObservation => ({ ...movement, tx_hash: "0x03", log_index: 1 }));
+  const at = deps.now();
+  const blocked = { blocked_by: "unrecorded_payout", blocked_at: at, due_at: at };
+  await db.updateTable("payout_queue").set(blocked).where("kind", "=", "settlement").execute();
+  const { adopting, booking } = await db.transaction().execute(async (held) => {
+    await sql`select from payout_queue where kind = 'settlement' for update`.execute(held);
+    const adopting = fixture.relay();
+    await waitForLocks(fixture, 1);
+    const own = await openSharing(fixture);
+    const booking = own.transaction().execute((db) => createBookingHandlers(deps).unmatched(db, lost));
+    await waitForLocks(fixture, 2);
+    return { adopting, booking };
+  });
+  await Promise.all([adopting, booking]);
+  expect(failuresOf(fixture)).toEqual([]);
+  expect(await listExceptions(deps, 10)).toMatchObject([{ txHash: "0x03", amount: -3n * UNIT }]);
+});
+
