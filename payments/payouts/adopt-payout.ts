@@ -1,4 +1,4 @@
-import { findExceptionBooking } from "../../db/queries/exceptions.ts";
+import { type ExceptionBooking, findExceptionBooking } from "../../db/queries/exceptions.ts";
 import { creditMerchants, debitMerchant, type Entry, insertGroups } from "../../db/queries/ledger-groups.ts";
 import type { ObservationRow } from "../../db/queries/observations.ts";
 import { lockPayments } from "../../db/queries/payments.ts";
@@ -36,9 +36,11 @@ type Deps = Pick<PaymentDeps, "now" | "log" | "networks">;
  */
 export function adoptPayout(deps: Deps): BookAdopted {
   return async (db, transfer, movement) => {
+    // Locks the exception first, as operators do who resolve it (avoids deadlock).
+    const exception = movement.booked ? await findExceptionBooking(db, movement) : undefined;
     const amount = await adoptAmount(deps, db, transfer, movement);
     // Last, because bookings lock balances and queues before the sums of the ledger (avoids deadlock).
-    if (movement.booked) await reverseException(deps, db, transfer, movement);
+    if (exception) await reverseException(deps, db, transfer, exception);
     return amount;
   };
 }
@@ -80,10 +82,8 @@ async function adoptAmount(
   return movement.amount;
 }
 
-/** Reverses the exception booking of the movement, and the operator's resolution of it if there is one. */
-async function reverseException(deps: Deps, db: Db, transfer: TransferRow, movement: ObservationRow): Promise<void> {
-  const booking = await findExceptionBooking(db, movement);
-  if (!booking) return;
+/** Reverses the booking of a movement as an exception, and the operator's resolution of it if there is one. */
+async function reverseException(deps: Deps, db: Db, transfer: TransferRow, booking: ExceptionBooking): Promise<void> {
   const sums = new Map<string, Entry>();
   for (const { account, asset, amount } of booking.entries) {
     const key = `${account} ${asset}`;

@@ -336,7 +336,7 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "a movement that is adopted as a payout stays an exception",
-        find: "if (movement.booked) await reverseException(",
+        find: "if (exception) await reverseException(",
         replace: "if (false) await reverseException(",
       },
     ],

@@ -1,13 +1,15 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { lockException } from "../../../../db/queries/exceptions.ts";
 import { insertGroups } from "../../../../db/queries/ledger-groups.ts";
 import type { UnmatchedObservation } from "../../../../db/queries/unmatched-movements.ts";
 import { unmatchedGroup } from "../../../../payments/accounting/ledger-groups.ts";
-import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
 import { fundBuyer, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { failuresOf, insertLatePayout, openSharing, waitForLocks } from "../../../support/lock-races.ts";
 import { type MerchantFixture, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const UNIT = 1_000_000n;
 
@@ -45,5 +47,32 @@ test("the adoption of a payout and the booking of another lost one as an excepti
   await Promise.all([adopting, booking]);
   expect(failuresOf(fixture)).toEqual([]);
   expect(await listExceptions(deps, 10)).toMatchObject([{ txHash: "0x03", amount: -3n * UNIT }]);
+});
+
+test("the adoption of a payout that sent more than is owed and an operator who books it as a loss do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { db, deps } = fixture;
+  const { id: settlementId } = await makeLatePayout(chain, fixture, 4n * UNIT);
+  const [{ id } = { id: 0 }] = await listExceptions(deps, 10);
+  const { adopting, resolving } = await db.transaction().execute(async (held) => {
+    await lockException(held, id);
+    const running = await db.transaction().execute(async (other) => {
+      await sql`select from settlement where id = ${settlementId} for update`.execute(other);
+      const adopting = fixture.relay();
+      await waitForLocks(fixture, 1);
+      const own = await openSharing(fixture);
+      const as = { actor: testActor, id, as: "losses" as const, note: "it is lost" };
+      const resolving = bookException({ ...deps, db: own }, as);
+      await waitForLocks(fixture, 2);
+      return { adopting, resolving };
+    });
+    await waitForLocks(fixture, 2);
+    return running;
+  });
+  const [resolved] = await Promise.all([resolving, adopting]);
+  expect(failuresOf(fixture)).toEqual([]);
+  expect(resolved).toMatchObject({ ok: false, message: `there is no open exception ${id}` });
+  expect(await listExceptions(deps, 10)).toMatchObject([{ kind: "overpaid", amount: -1n * UNIT }]);
 });
 
