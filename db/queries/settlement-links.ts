@@ -19,6 +19,12 @@ export async function relinkPayments(db: Db, { from, to }: { from: string; to: s
   await db.updateTable("payment").set({ settlement_id: to }).where("settlement_id", "=", from).execute();
 }
 
+/** Locks the payments of a settlement until the commit. */
+export async function lockPaymentsOf(db: Db, settlementId: string): Promise<void> {
+  const rows = db.selectFrom("payment").select("id").where("settlement_id", "=", settlementId).orderBy("id");
+  await rows.forNoKeyUpdate().execute();
+}
+
 type Relinked = { from: string; to: string; paid: bigint };
 
 /**

@@ -9,7 +9,7 @@ import {
   type RefundRow,
   setRefundAmount,
 } from "../../db/queries/refunds.ts";
-import { relinkUnpaid } from "../../db/queries/settlement-links.ts";
+import { lockPaymentsOf, relinkUnpaid } from "../../db/queries/settlement-links.ts";
 import {
   insertSettlements,
   lockNotBegun,
@@ -99,6 +99,8 @@ export async function splitSettlement(
 ): Promise<void> {
   const { id, merchant_id: merchantId, mode, asset, converted } = settlement;
   const at = now();
+  // Lock order: payments, then balances and queues, as where a refund is requested (avoids deadlock).
+  await lockPaymentsOf(db, id);
   await reduceSettlement(db, { id, by: rest });
   const [number = 0] = await creditMerchants(db, [{ merchantId, asset, amount: credit, settlements: 1 }]);
   const row = { id: newId("stl", at), merchantId, mode, asset, number, amount: rest, dueAt: at, converted };

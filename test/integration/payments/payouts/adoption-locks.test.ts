@@ -7,8 +7,9 @@ import { unmatchedGroup } from "../../../../payments/accounting/ledger-groups.ts
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
 import { fundBuyer, startChain, type TestChain } from "../../../support/evm-chain.ts";
-import { failuresOf, insertLatePayout, openSharing, waitForLocks } from "../../../support/lock-races.ts";
+import { failuresOf, insertLatePayout, openSharing, requestRefund, waitForLocks } from "../../../support/lock-races.ts";
 import { type MerchantFixture, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
+import { settlementsOf } from "../../../support/restored-database.ts";
 import { testActor } from "../../../support/test-actor.ts";
 
 const UNIT = 1_000_000n;
@@ -74,5 +75,30 @@ test("the adoption of a payout that sent more than is owed and an operator who b
   expect(failuresOf(fixture)).toEqual([]);
   expect(resolved).toMatchObject({ ok: false, message: `there is no open exception ${id}` });
   expect(await listExceptions(deps, 10)).toMatchObject([{ kind: "overpaid", amount: -1n * UNIT }]);
+});
+
+test("the adoption of a payout that sent less than is owed and a refund that is requested meanwhile do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { db, merchantId } = fixture;
+  // The merchant has a queue of refunds.
+  const refunded = await fixture.pay(await fundBuyer(chain), 500n);
+  expect(await fixture.refund(await requestRefund(fixture, refunded, 1n * UNIT))).toEqual(["begun"]);
+  await fixture.relay();
+  const { id, paymentId } = await makeLatePayout(chain, fixture, 2n * UNIT);
+  const { adopting, requesting } = await db.transaction().execute(async (held) => {
+    await sql`select from payout_queue where kind = 'refund' for update`.execute(held);
+    const adopting = fixture.relay();
+    await waitForLocks(fixture, 1);
+    const requesting = requestRefund(fixture, paymentId, 1n * UNIT);
+    await waitForLocks(fixture, 2);
+    return { adopting, requesting };
+  });
+  await Promise.all([adopting, requesting]);
+  expect(failuresOf(fixture)).toEqual([]);
+  const settlements = await settlementsOf(fixture, merchantId);
+  expect(settlements.map(({ amount }) => amount)).toEqual([4n * UNIT, 2n * UNIT, 1n * UNIT]);
+  expect(settlements[1]?.id).toBe(id);
+  expect(await fixture.settlementOf(paymentId)).toMatchObject({ id: settlements[2]?.id });
 });
 
