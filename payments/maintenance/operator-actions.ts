@@ -17,9 +17,9 @@ import {
   type PaymentRow,
 } from "../../db/queries/payments.ts";
 import { wakeRefunds, wakeSettlements } from "../../db/queries/payout-queue.ts";
-import { makeRefundsDue } from "../../db/queries/refunds.ts";
+import { lockUnbegunRefunds, makeRefundsDue } from "../../db/queries/refunds.ts";
 import { setWalletCancellationAllowed } from "../../db/queries/requesters.ts";
-import { makeSettlementDue } from "../../db/queries/settlements.ts";
+import { lockNotBegun, makeSettlementDue } from "../../db/queries/settlements.ts";
 import type { PaymentState } from "../../db/states.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -215,7 +215,9 @@ async function makeAllDue(
     attempts: await makeAttemptsDue(db, { paymentId, at }),
     transfers: await makeTransfersDue(db, { paymentId, settlementId, at }),
   };
-  // Lock order: refunds, then the settlements that they draw on; and queues of refunds, then those of settlements (avoids deadlock).
+  // Lock order: refunds, settlements, queues of refunds, then those of settlements (avoids deadlock). A new due time locks the queue.
+  await lockUnbegunRefunds(db, paymentId);
+  if (settlementId !== null) await lockNotBegun(db, [settlementId]);
   const refunds = await makeRefundsDue(db, { paymentId, at });
   for (const { merchant_id, asset, owed_asset } of refunds)
     await wakeRefunds(db, { merchantId: merchant_id ?? "", asset: owed_asset ?? asset });

@@ -6,10 +6,11 @@ import type { UnmatchedObservation } from "../../../../db/queries/unmatched-move
 import { unmatchedGroup } from "../../../../payments/accounting/ledger-groups.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
+import { retryPayment } from "../../../../payments/maintenance/operator-actions.ts";
 import { fundBuyer, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { failuresOf, insertLatePayout, openSharing, requestRefund, waitForLocks } from "../../../support/lock-races.ts";
 import { type MerchantFixture, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
-import { settlementsOf } from "../../../support/restored-database.ts";
+import { settlementsOf, work } from "../../../support/restored-database.ts";
 import { testActor } from "../../../support/test-actor.ts";
 
 const UNIT = 1_000_000n;
@@ -102,3 +103,28 @@ test("the adoption of a payout that sent less than is owed and a refund that is 
   expect(await fixture.settlementOf(paymentId)).toMatchObject({ id: settlements[2]?.id });
 });
 
+test("the retry of a payment and the adoption of a refund that draws on its settlement do not deadlock", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { db, deps } = fixture;
+  const refunded = await fixture.pay(await fundBuyer(chain), 500n);
+  expect(await fixture.settle((await fixture.settlementOf(refunded)).id)).toEqual(["begun"]);
+  await work(fixture);
+  const paymentId = await fixture.pay(await fundBuyer(chain), 700n);
+  const refundId = await requestRefund(fixture, refunded, 1n * UNIT);
+  expect(await fixture.refund(refundId)).toEqual(["begun"]);
+  await insertLatePayout(fixture, { id: refundId, amount: 4n * UNIT });
+  await requestRefund(fixture, paymentId, 1n * UNIT);
+  const { adopting, retrying } = await db.transaction().execute(async (held) => {
+    await sql`select from merchant_balance for update`.execute(held);
+    const adopting = fixture.relay();
+    await waitForLocks(fixture, 1);
+    const retrying = retryPayment(deps, { actor: testActor, paymentId });
+    await waitForLocks(fixture, 2);
+    return { adopting, retrying };
+  });
+  const [retried] = await Promise.all([retrying, adopting]);
+  expect(failuresOf(fixture)).toEqual([]);
+  expect(retried).toMatchObject({ due: { settlements: 1, refunds: 1 } });
+  expect(await fixture.settlementOf(paymentId)).toMatchObject({ amount: 3n * UNIT, state: "due" });
+});
