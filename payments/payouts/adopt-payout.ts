@@ -2,7 +2,7 @@ import { type ExceptionBooking, findExceptionBooking } from "../../db/queries/ex
 import { creditMerchants, debitMerchant, type Entry, insertGroups } from "../../db/queries/ledger-groups.ts";
 import type { ObservationRow } from "../../db/queries/observations.ts";
 import { lockPayments } from "../../db/queries/payments.ts";
-import { wakeSettlements } from "../../db/queries/payout-queue.ts";
+import { wakeRefunds, wakeSettlements } from "../../db/queries/payout-queue.ts";
 import { findRefund, type RefundRow, recordReceiver } from "../../db/queries/refunds.ts";
 import { relinkPaid, relinkPayments } from "../../db/queries/settlement-links.ts";
 import {
@@ -77,6 +77,8 @@ async function adoptAmount(
     await bookOverpaid(deps, db, { transfer, movement, amount: transfer.amount });
     return transfer.amount;
   }
+  // Refunds of its payment waited for this one.
+  if (rest === 0n) await wakeRefunds(db, { merchantId: merchant_id, asset: refund.owed_asset ?? refund.asset });
   if (rest > 0n) await redrawRest(deps, db, refund, rest);
   if (rest < 0n) await raiseRefund(deps, db, { refund: { ...refund, payment_id, merchant_id }, transfer, movement });
   return movement.amount;
@@ -145,6 +147,7 @@ async function redrawRest(deps: Deps, db: Db, refund: RefundRow, rest: bigint): 
   }
   // A new refund locks its queue. Lock order: balances, then queues (avoids deadlock).
   await splitRefund(deps, db, refund, rest);
+  await wakeRefunds(db, { merchantId, asset: back.asset });
   await insertGroups(db, [refundLessenedGroup({ id, asset, amount: rest, merchantId, back })], at);
 }
 

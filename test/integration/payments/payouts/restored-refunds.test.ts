@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { lockNotBegun } from "../../../../db/queries/settlements.ts";
 import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { dispatchRefunds } from "../../../../payments/payouts/dispatch-payouts.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
@@ -139,6 +140,22 @@ test.each([false, true])(
     await expectReconciled(restored, chain);
   },
 );
+
+test("a refund that waited for a later one of its payment can begin as soon as that one is adopted", async () => {
+  const made = await loseRefunds({ separate: false, values: [1n, 4n], unsent: [1n] });
+  const { restored, merchantId, request, received, workFor } = made;
+  const { refundId: first } = unwrap(await request(1n));
+  const { refundId: second } = unwrap(await request(4n));
+  expect(await dispatchRefunds(restored.deps, [second])).toEqual(["begun"]);
+  expect(await dispatchRefunds(restored.deps, [first])).toEqual(["unrecorded_payout"]);
+  const queue = restored.db.selectFrom("payout_queue").select("blocked_by").where("merchant_id", "=", merchantId);
+  expect(await queue.where("kind", "=", "refund").execute()).toEqual([{ blocked_by: "unrecorded_payout" }]);
+  await restored.relay();
+  expect(await queue.where("kind", "=", "refund").execute()).toEqual([{ blocked_by: null }]);
+  expect(await dispatchRefunds(restored.deps, [first])).toEqual(["begun"]);
+  await workFor(3);
+  expect(await received()).toBe(5n);
+});
 
 test("a raise draws on the merchant's balance only what was sent, while a later refund of the payment is yet to be split", async () => {
   const made = await loseRefunds({ separate: false, values: [2n, 2n, 1n] });
