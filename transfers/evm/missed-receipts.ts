@@ -1,6 +1,7 @@
 import { ChainError } from "../../chains/errors.ts";
 import { readBlock } from "../../chains/evm/blocks.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readFromReadable } from "../../chains/evm/readable-answers.ts";
 import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
@@ -44,15 +45,18 @@ export async function recordMissedReceipts(
   const landed: IncludedTransaction[] = [];
   for (const one of found) {
     if (one.receipt.blockNumber > cursor.number) continue;
-    const block = await readBlock(chain.rpc, one.receipt.blockNumber);
+    const block = await readFromReadable(chain, (rpc) => readBlock(rpc, one.receipt.blockNumber));
     if (block.hash === one.receipt.blockHash) landed.push(one);
   }
   if (landed.length === 0) return;
   const tokens = new Set<string>([...chain.tokens.values()].map(({ token }) => token));
   const receipts = landed.map(({ receipt }) => receipt);
   const made = receipts.flatMap(({ logs }) => readTransferLogs(logs, chain)).filter(({ token }) => tokens.has(token));
-  const seen = await readNaturalKeys(chain, made, receipts);
-  await setBlockTimes(deps, chain, seen);
+  const seen = await readFromReadable(chain, async (rpc) => {
+    const keyed = await readNaturalKeys({ ...chain, rpc }, made, receipts);
+    await setBlockTimes(deps, { ...chain, rpc }, keyed);
+    return keyed;
+  });
   const afterCommit = await deps.db.transaction().execute(async (db) => {
     // A watcher that was overtaken by another process must write nothing.
     if (!(await advanceCursor(db, cursor, { ...cursor, leaseMs: WATCH_LEASE_MS }))) return undefined;

@@ -1,3 +1,4 @@
+import { isUnreadable } from "../../chains/errors.ts";
 import {
   type BroadcastResult,
   type BroadcastTo,
@@ -188,19 +189,25 @@ async function endUsedNonces(
   }
 }
 
-/** Returns those of our transactions that are in blocks, by the first endpoint that has their receipts. */
+/**
+ * Returns those of our transactions that are in blocks, by the first endpoint that has their receipts. Throws the error of receipts that
+ * cannot be read when no endpoint has others.
+ */
 async function findReceipts(
   chain: EvmChain,
   rows: readonly EvmTransactionRow[],
 ): Promise<Awaited<ReturnType<typeof readReceipts>>> {
+  let unreadable: unknown;
   for (const { rpc } of [chain, ...chain.endpoints]) {
     const found = await readReceipts({ rpc }, rows).catch((error: unknown) => {
+      if (isUnreadable(error)) unreadable = error;
       // An endpoint that fails whatever it is asked may be the only one that has a receipt.
-      if (isUnavailable(error) && !isEndpointError(error)) return [];
+      if (isUnreadable(error) || (isUnavailable(error) && !isEndpointError(error))) return [];
       throw error;
     });
     if (found.length > 0) return found;
   }
+  if (unreadable !== undefined) throw unreadable;
   return [];
 }
 

@@ -21,8 +21,11 @@ async function startForgetful(others: (chain: TestChain) => Promise<string[]> = 
       method === "eth_getTransactionReceipt" && ours.includes(String(params[0])) ? null : result,
     );
   };
+  /** Makes the endpoint garble a member of what a method returns. */
+  const garble = (of: string, member: string) =>
+    proxy.alter((method, _params, result) => (method === of && result ? { ...result, [member]: "zz" } : result));
   const rows = () => fixture.db.selectFrom("transaction").select(["nonce", "state"]).orderBy("nonce").execute();
-  return { chain, fixture, rows, forget, prepareReorg: () => proxy.alter(undefined) };
+  return { chain, fixture, rows, forget, garble, prepareReorg: () => proxy.alter(undefined) };
 }
 
 test("a range of blocks that holds a transfer of ours is read again while the endpoint has no receipt of it", async () => {
@@ -72,6 +75,33 @@ test("a transaction without logs that a range left out is found by its receipt, 
   expect(final.map(({ nonce }) => nonce)).toEqual([0, 1]);
   expect(await fixture.statesOf([next])).toEqual(["confirmed"]);
 });
+
+test.each([
+  { what: "blocks", method: "eth_getBlockByNumber", member: "timestamp" },
+  { what: "receipts", method: "eth_getTransactionReceipt", member: "gasUsed" },
+])(
+  "a transaction that a range left out is found by its receipt while one of two endpoints garbles $what",
+  async ({ method, member }) => {
+    const { chain, fixture, rows, forget, garble } = await startForgetful(async ({ url }) => [url]);
+    const { call } = await fixture.sign(await fundBuyer(chain));
+    await fixture.watch();
+    // A stranger uses the authorization first, so that our transaction has no logs.
+    await chain.client.setAutomine(false);
+    await fixture.relay();
+    const tip = 50_000_000_000n;
+    const fees = { maxPriorityFeePerGas: tip, maxFeePerGas: 2n * tip };
+    await chain.client.sendTransaction({ to: chain.contracts.token, data: call, gas: 200_000n, ...fees });
+    await mine(chain, AWAY);
+    await chain.client.setAutomine(true);
+    await forget();
+    await fixture.watch();
+    expect(await rows()).toMatchObject([{ nonce: 0, state: "accepted" }]);
+    garble(method, member);
+    fixture.clock.advance(60_000);
+    await fixture.watch().catch(() => undefined);
+    expect(await rows()).toMatchObject([{ nonce: 0, state: "included" }]);
+  },
+);
 
 test("a nonce is not given up while the only endpoint that has its receipt lacks the method", async () => {
   const { chain, fixture, rows, forget } = await startForgetful(async ({ url }) => {
