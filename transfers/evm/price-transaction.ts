@@ -1,5 +1,6 @@
 import { readGasPrice } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readFromReadable } from "../../chains/evm/readable-answers.ts";
 import { readRollupFee } from "../../chains/evm/rollup-fees.ts";
 import {
   chooseFees,
@@ -30,7 +31,7 @@ const EXTRA_GAS_FACTOR = 2n;
 export async function priceTransaction(chain: EvmChain, payload: Payload, baseFee: bigint): Promise<Price | undefined> {
   const { feeModel, fees: policy } = chain.network;
   if (feeModel === "legacy") {
-    const fees = chooseGasPrice(await readGasPrice(chain.rpc), policy);
+    const fees = chooseGasPrice(await readFromReadable(chain, readGasPrice), policy);
     return fees && { fees, extraGas: 0n, charge: 0n };
   }
   const { wei, gas } = await readRollupFee(chain, payload);
@@ -49,7 +50,8 @@ export async function priceReplacement(
   const { feeModel, fees } = chain.network;
   const { gas } = payload;
   const limit = (policy: FeePolicy) => limitPolicy(policy, { gas, maxTransactionFee: fees.maxTransactionFee });
-  if (feeModel === "legacy") return chooseReplacementPrice(before, await readGasPrice(chain.rpc), limit(fees));
+  if (feeModel === "legacy")
+    return chooseReplacementPrice(before, await readFromReadable(chain, readGasPrice), limit(fees));
   const { wei } = await readRollupFee(chain, payload);
   return chooseReplacementFees(before, baseFee, limit(deductCharge(fees, { charge: wei, gas })));
 }

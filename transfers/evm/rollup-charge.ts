@@ -2,6 +2,7 @@ import type { Hex } from "viem";
 import { encodeTransfer } from "../../chains/evm/eip3009.ts";
 import { readGasPrice } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readFromReadable } from "../../chains/evm/readable-answers.ts";
 import { readRollupFee } from "../../chains/evm/rollup-fees.ts";
 import { keccak256 } from "../../chains/keccak256.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -30,7 +31,9 @@ export async function readCharge(deps: Pick<TransferDeps, "log">, chain: EvmChai
   const sample = samplePayment(chain);
   try {
     const isLegacy = chain.network.feeModel === "legacy";
-    const charge = isLegacy ? sample.gas * (await readGasPrice(chain.rpc)) : (await readRollupFee(chain, sample)).wei;
+    const charge = isLegacy
+      ? sample.gas * (await readFromReadable(chain, readGasPrice))
+      : (await readRollupFee(chain, sample)).wei;
     latest.set(chain, { charge, gas: sample.gas });
   } catch (err) {
     deps.log.warn({ err, chain: chain.chain }, "chain's charge for a payment cannot be read");

@@ -234,6 +234,18 @@ test("a lane skips the nonces that another program has used although one of two 
   expect((await fixture.lane()).next_nonce).toBe(3);
 });
 
+test("a payment is sent on a chain without EIP-1559 while one of two endpoints garbles the gas price", async () => {
+  const chain = await startChain();
+  const liar = await startAlteringProxy({ target: chain.url });
+  const rpcUrls = [liar.url, chain.url];
+  const fixture = await makeTransfersFixture(chain, { rpcUrls, change: { feeModel: "legacy" } });
+  liar.alter((method, _params, result) => (method === "eth_gasPrice" ? "zz" : result));
+  const { id } = await fixture.sign(await fundBuyer(chain));
+  await fixture.relay();
+  await fixture.watch();
+  expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
+});
+
 test.each([
   ["nothing", null],
   ["a text that is no number", "zz"],
