@@ -76,7 +76,10 @@ async function listNamedNonces({ db }: Deps, chain: SolanaChain): Promise<Readon
   return new Set(landed.flatMap(({ memo }) => memo.match(NONCE) ?? []));
 }
 
-/** Returns an account's confirmed transactions after a slot, as any endpoint lists them; undefined while none lists all of them. */
+/**
+ * Returns an account's confirmed transactions after a slot, as any endpoint lists them; undefined while none lists all of them. Leaves out
+ * endpoints that have not reached the slot.
+ */
 async function listUnlisted(
   chain: SolanaChain,
   account: string,
@@ -86,7 +89,8 @@ async function listUnlisted(
   let hasEnded = false;
   let places: EndpointPlaces = {};
   for (let count = 0; count < MAX_PAGES; count += 1) {
-    const { shown } = await listSignaturesOfEach(chain, { account, depth: "confirmed" }, places);
+    const of = { account, depth: "confirmed" as const, atSlot: Math.max(0, listedSlot) };
+    const { shown } = await listSignaturesOfEach(chain, of, places);
     const parts = shown.map(({ by, page }): ListPart => {
       const fresh = page.filter(({ slot }) => slot > listedSlot);
       return { by, fresh, isEnd: fresh.length < page.length };

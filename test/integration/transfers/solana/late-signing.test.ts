@@ -142,6 +142,31 @@ test.each<Beside>([
   },
 );
 
+test("bytes that waited are not signed while the only endpoint that answers has not reached what was listed before", async () => {
+  await fixture.watchUntil(async () => (await fixture.readHistory()) === "idle");
+  const { paymentId, payBeside } = await makeAccepted();
+  await payBeside({ isFinal: false });
+  await solana.knobs.pause();
+  fixture.clock.advance(10_000);
+  const isListing = (method: string) => method === "getSignaturesForAddress";
+  first.fault.fail(({ method }) => (isListing(method) ? { code: -32_601, message: "Method not found" } : undefined));
+  second.alter((method, _params, result) => (isListing(method) ? (result as object[]).slice(1) : result));
+  second.fault.fail(({ method, params }) => {
+    const { minContextSlot } = (params[1] ?? {}) as { minContextSlot?: number };
+    return isListing(method) && minContextSlot
+      ? { code: -32_016, message: "Minimum context slot has not been reached" }
+      : undefined;
+  });
+  for (let call = 0; call < 3; call += 1) await fixture.submit();
+  expect(await signedFor(paymentId)).toBe(0);
+  for (const { alter, fault } of [first, second]) {
+    alter(undefined);
+    fault.fail(undefined);
+  }
+  await solana.knobs.resume();
+  await fixture.watchUntilState(paymentId, "succeeded");
+});
+
 test("a transfer that waited is sent while its blockhash is valid, also when one endpoint says that it is not", async () => {
   const { paymentId } = await makeAccepted();
   await solana.knobs.pause();
