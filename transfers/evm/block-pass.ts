@@ -145,10 +145,11 @@ async function readUpTo(
  */
 export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<void> {
   if (await isWatched(deps.db, chain.chain)) return;
-  const newest = Math.max(0, (await readHead(chain.rpc)) - START_BEFORE_HEAD);
+  const newest = Math.max(0, (await readFromReadable(chain, readHead)) - START_BEFORE_HEAD);
   const since = await findLostSince(deps.db);
-  const readTime = async (number: number) => (await readBlock(chain.rpc, number)).at;
-  const block = await readBlock(chain.rpc, since ? await findHeight(readTime, { newest, at: since }) : newest);
+  const read = (number: number) => readFromReadable(chain, (rpc) => readBlock(rpc, number));
+  const readTime = async (number: number) => (await read(number)).at;
+  const block = await read(since ? await findHeight(readTime, { newest, at: since }) : newest);
   if (since)
     deps.log.warn({ chain: chain.chain, block: block.number, since }, "a restored database has no cursor of the chain");
   await deps.db.transaction().execute(async (db) => {

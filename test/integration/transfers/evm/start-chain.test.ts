@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { findUnreadEpoch } from "../../../../db/epoch.ts";
+import { type Alter, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { mine, startChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { createDatabase } from "../../../support/test-database.ts";
@@ -42,4 +43,20 @@ test.each([
   expect((await findUnreadEpoch(deps.db, chain.id)) !== undefined).toBe(isRestored);
   await watch();
   expect(await findUnreadEpoch(deps.db, chain.id)).toBeUndefined();
+});
+
+test.each<[string, Alter]>([
+  ["the nonces of accounts", (method, _params, result) => (method === "eth_getTransactionCount" ? "zz" : result)],
+  ["the height of the newest block", (method, _params, result) => (method === "eth_blockNumber" ? "zz" : result)],
+  [
+    "blocks",
+    (method, _params, result) =>
+      method === "eth_getBlockByNumber" ? { ...(result as object), timestamp: "zz" } : result,
+  ],
+])("a new chain is served by a process that starts while one of two endpoints garbles %s", async (_what, alter) => {
+  const liar = await startAlteringProxy({ target: chain.url });
+  liar.alter(alter);
+  const { db } = await makeTransfersFixture(chain, { rpcUrls: [liar.url, chain.url] });
+  expect(await db.selectFrom("chain_cursor").select("number").execute()).toEqual([{ number: beforeHead }]);
+  expect(await db.selectFrom("lane").select("next_nonce").distinct().execute()).toEqual([{ next_nonce: 0 }]);
 });
