@@ -110,21 +110,19 @@ export async function insertKeyMaker(db: Db, row: Insertable<Tables["api_key_mak
 }
 
 /**
- * Returns the id of an API key, and with `withCreated` also those of the keys of which it has ever made a secret, those of these keys, and
- * so on. With `lock`, locks these keys until the commit, in the order of their ids, as rotations do (avoids deadlock).
+ * Locks an API key until the commit, and with `withCreated` also the keys of which it has ever made a secret, those of these keys, and so
+ * on, in the order of their ids, as rotations do (avoids deadlock). Returns their ids.
  */
-export async function listKeyFamily(
+export async function lockKeyFamily(
   db: Db,
   { id, withCreated }: { id: string; withCreated: boolean },
-  { lock = false } = {},
 ): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     with recursive family as (
       select ${id}::text as id
       union select m.key_id from api_key_maker m join family f on m.maker_id = f.id where ${withCreated}
     )
-    select id from api_key where id in (select id from family) order by id
-    ${lock ? sql`for no key update` : sql``}`.execute(db);
+    select id from api_key where id in (select id from family) order by id for no key update`.execute(db);
   return rows.map((row) => row.id);
 }
 

@@ -4,13 +4,12 @@ import {
   findApiKeyRow,
   insertApiKey,
   insertKeyMaker,
-  listKeyFamily,
+  lockKeyFamily,
   lockLiveKey,
   markKeysRevoked,
   updateApiKey,
 } from "../../db/queries/api-keys.ts";
 import { insertAuditEntries, type JsonObject } from "../../db/queries/audit-entries.ts";
-import { repeatInSavepoint } from "../../db/savepoint.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
@@ -115,30 +114,38 @@ export async function rotateApiKey(
  * Revokes a key at once, with all of its secrets; with `withCreated` also every key that it has created or rotated, directly or
  * through others, although the key was rotated again since. Repeatable. Returns the ids of the keys that this call revoked. Refuses
  * with `api_key_not_found`.
+ *
+ * A key of the family may have been creating another one until its row was locked, so the family is revoked again until no key of it is
+ * left. Each run commits: a run that unlocks a key which it has not revoked lets the calls that wait for the lock create the next ones.
  */
 export async function revokeApiKey(
   deps: Deps,
   args: KeyManager & { id: string; withCreated: boolean },
 ): Promise<Result<{ apiKey: ApiKeyView; revoked: string[] }>> {
-  return inTransaction(deps.db, async (db) => {
-    const one = { id: args.id, among: toReach(args.caller) };
-    if (!(await findApiKeyRow(db, one))) return noSuchKey(args.id);
-    const ids = await repeatInSavepoint(db, async () => {
-      const family = await listKeyFamily(db, args, { lock: true });
-      // A key of the family may have been creating another one until its row was locked.
-      return (await listKeyFamily(db, args)).length > family.length ? undefined : family;
-    });
-    const before = await findApiKeyRow(db, one);
-    if (!before) return noSuchKey(args.id);
-    const at = deps.now();
-    const revoked = await markKeysRevoked(db, { ids, at });
-    const change = { action: "api_key.revoked", before: { revokedAt: null }, after: { revokedAt: at.toISOString() } };
-    await audit({ ...deps, db }, args, ...revoked.map((subject) => ({ ...change, subject })));
-    return done({
-      apiKey: toApiKeyView({ ...before, revoked_at: before.revoked_at ?? at }),
-      revoked: revoked.toSorted(),
-    });
-  });
+  const revoked: string[] = [];
+  for (;;) {
+    const run = await inTransaction(deps.db, (db) => revokeFamily({ ...deps, db }, args));
+    if (!run.ok) return run;
+    revoked.push(...run.value.revoked);
+    if (run.value.revoked.length === 0 || !args.withCreated)
+      return done({ apiKey: run.value.apiKey, revoked: revoked.toSorted() });
+  }
+}
+
+/** Revokes the keys of a family that have committed. The caller has a transaction. */
+async function revokeFamily(
+  { db, now }: Deps,
+  args: KeyManager & { id: string; withCreated: boolean },
+): Promise<Result<{ apiKey: ApiKeyView; revoked: string[] }>> {
+  const one = { id: args.id, among: toReach(args.caller) };
+  if (!(await findApiKeyRow(db, one))) return noSuchKey(args.id);
+  const ids = await lockKeyFamily(db, args);
+  const at = now();
+  const revoked = await markKeysRevoked(db, { ids, at });
+  const change = { action: "api_key.revoked", before: { revokedAt: null }, after: { revokedAt: at.toISOString() } };
+  await audit({ db, now }, args, ...revoked.map((subject) => ({ ...change, subject })));
+  const row = await findApiKeyRow(db, one);
+  return row ? done({ apiKey: toApiKeyView(row), revoked }) : noSuchKey(args.id);
 }
 
 /**

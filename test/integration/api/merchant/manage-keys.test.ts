@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
+import { insertKeyMaker } from "../../../../db/queries/api-keys.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { type Scope, scopes } from "../../../../payments/merchants/scopes.ts";
 import { testActor } from "../../../support/test-actor.ts";
@@ -382,6 +383,26 @@ describe("a key that is being revoked", () => {
     const rotated = await rotating;
     expect(rotated.status).toBe(200);
     expect(await works((rotated.body as Issued).key)).toBe(false);
+  });
+
+  test("creates no key by calls that wait behind its revocation, although the revocation finds another key of the family", async () => {
+    const stolen = await create({ scopes: ["keys", "payments:read"] });
+    const other = await create({ scopes: ["payments:read"] });
+    const { revoking, creating } = await api.db.transaction().execute(async (db) => {
+      // As a rotation by the stolen key that has not committed yet.
+      await db.selectFrom("api_key").select("id").where("id", "=", stolen.apiKey.id).forNoKeyUpdate().execute();
+      await insertKeyMaker(db, { maker_id: stolen.apiKey.id, key_id: other.apiKey.id });
+      const revoking = api.post(`/v1/api-keys/${stolen.apiKey.id}/revoke`, admin, { withCreated: true });
+      await waitForLocks(1);
+      const headers = { "api-key": stolen.key };
+      const creating = [1, 2].map(() => api.post("/v1/api-keys", headers, { scopes: ["payments:read"] }));
+      await waitForLocks(3);
+      return { revoking, creating: Promise.all(creating) };
+    });
+    expect(await creating).toMatchObject([refused, refused]);
+    const ended = [stolen.apiKey.id, other.apiKey.id].toSorted();
+    expect(await revoking).toMatchObject({ status: 200, body: { revoked: ended } });
+    expect([await works(stolen.key), await works(other.key)]).toEqual([false, false]);
   });
 });
 
