@@ -136,16 +136,25 @@ export async function markKeysRevoked(db: Db, { ids, at }: { ids: readonly strin
 /** The minimum time between two stored uses of one key. */
 const USE_INTERVAL = sql`interval '1 minute'`;
 
-/** Stores when and from where keys were last used, unless a use within the last minute is stored. */
+/**
+ * Stores when and from where keys were last used, unless a use within the last minute is stored. Locks the keys in the order of their
+ * ids, as revocations do (avoids deadlock).
+ */
 export async function recordKeyUses(
   db: Db,
   uses: readonly { keyId: string; at: Date; address: string }[],
 ): Promise<void> {
   await sql`
-    update api_key k set last_used_at = u.at, last_used_address = u.address
-    from unnest(
-      ${uses.map(({ keyId }) => keyId)}::text[], ${uses.map(({ at }) => at)}::timestamptz[],
-      ${uses.map(({ address }) => address)}::text[]
-    ) as u (id, at, address)
-    where k.id = u.id and (k.last_used_at is null or k.last_used_at <= u.at - ${USE_INTERVAL})`.execute(db);
+    with used as (
+      select k.id, u.at, u.address
+      from unnest(
+        ${uses.map(({ keyId }) => keyId)}::text[], ${uses.map(({ at }) => at)}::timestamptz[],
+        ${uses.map(({ address }) => address)}::text[]
+      ) as u (id, at, address)
+      join api_key k on k.id = u.id and (k.last_used_at is null or k.last_used_at <= u.at - ${USE_INTERVAL})
+      order by k.id for no key update of k
+    )
+    update api_key k set last_used_at = used.at, last_used_address = used.address from used where k.id = used.id`.execute(
+    db,
+  );
 }

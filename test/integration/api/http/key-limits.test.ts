@@ -1,4 +1,6 @@
+import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
+import { waitFor } from "../../../support/wait-for.ts";
 import { type Api, makeKey, makeMerchant, makePayment, startApi, type TestMerchant } from "../start-api.ts";
 
 const api = await startApi({ trustedProxies: ["127.0.0.1"] });
@@ -100,6 +102,27 @@ describe("the last use of a key", () => {
     await api.keyUses.store();
     await twin.keyUses.store();
     expect(await readUse(api, keyId)).toMatchObject({ last_used_address: "192.0.2.1" });
+  });
+
+  test("is stored in the order in which revocations lock keys, so that neither waits for the other one", async () => {
+    const made = await Promise.all([1, 2].map(() => newKey()));
+    const [lower = "", higher = ""] = made.map((one) => one.id).toSorted();
+    // Rows are read in the order in which they were written.
+    await setKey(lower, { last_used_at: new Date(0) });
+    for (const keyId of [higher, lower]) api.keyUses.note({ keyId, lastUsedAt: null, address: "192.0.2.1" });
+    const { storing } = await api.db.transaction().execute(async (db) => {
+      const lock = (keyId: string) => db.selectFrom("api_key").select("id").where("id", "=", keyId).forNoKeyUpdate();
+      await lock(lower).execute();
+      const storing = api.keyUses.store();
+      // The process has two connections, and the store waits with the other one.
+      const isWaiting = async () => (await sql`select from pg_locks where not granted`.execute(db)).rows.length > 0;
+      await waitFor(isWaiting, { within: 3_000 });
+      expect(await lock(higher).skipLocked().execute()).toEqual([{ id: higher }]);
+      return { storing };
+    });
+    await storing;
+    for (const keyId of [lower, higher])
+      expect(await readUse(api, keyId)).toMatchObject({ last_used_address: "192.0.2.1" });
   });
 
   test("is not noted for a caller who is refused at their address", async () => {
