@@ -87,7 +87,9 @@ async function runClaiming(
   if (result?.ok) return toResponse(operation, result);
   // The key is taken, or the request is one that can be refused only because it has been carried out.
   const stored = await findStoredResponse(deps, request);
-  return stored ?? toResponse(operation, requireResult(result));
+  if (stored) return stored;
+  // A key that was taken and has no response was past its retention, and was deleted since: it is free.
+  return result ? toResponse(operation, result) : runClaiming(deps, operation, call, request);
 }
 
 function toResponse(operation: Operation, result: Result<object>): Result<OperationResponse> {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openDb } from "../../../../db/open.ts";
 import { deleteExpiredResponses } from "../../../../payments/idempotency-keys.ts";
 import { startChain } from "../../../support/evm-chain.ts";
@@ -236,4 +236,28 @@ test("a payment whose response could not be stored is rolled back", async () => 
   expect(retried.status).toBe(201);
   expect(await payments()).toBe(before + 1);
   expect((await api.post("/v1/payments", key, body)).body).toEqual(retried.body);
+});
+
+test("a key that the sweep deletes while a request with it waits is free, so the request is carried out", async () => {
+  const { headers } = await makeMerchant(api);
+  const key = { ...headers, ...fresh() };
+  const ask = () => api.post("/v1/payments", key, { amount: { unit: "iso4217/USD", value: "500" } });
+  const first = await ask();
+  const old = new Date(Date.now() - 25 * 60 * 60_000);
+  await api.db.updateTable("idempotency").set({ created_at: old }).where("key", "=", key["idempotency-key"]).execute();
+  // Deletes old keys, as the sweep does, between the statement that finds the key taken and the one that reads its response.
+  await sql`create function delete_old_keys() returns trigger language plpgsql security definer as $$
+    begin delete from public.idempotency where created_at < now() - interval '24 hours'; return null; end $$`.execute(
+    api.db,
+  );
+  await sql`create trigger delete_old_keys after insert on idempotency for each statement execute function delete_old_keys()`.execute(
+    api.db,
+  );
+  onTestFinished(async () => void (await sql`drop function delete_old_keys cascade`.execute(api.db)));
+  const second = await ask();
+  expect(second).toMatchObject({ status: 201, body: { id: expect.stringMatching(/^pay_/) } });
+  expect(second.body["id"]).not.toBe(first.body["id"]);
+  const repeated = await ask();
+  expect(repeated.body).toEqual(second.body);
+  expect(repeated.headers.get("idempotent-replayed")).toBe("true");
 });
