@@ -33,6 +33,7 @@ export function serveActions(app: FastifyInstance, deps: ConsoleDeps): void {
     if (!isActionName(action)) return sendNoAction(request, reply);
     const operator = operatorOf(request);
     if (!includesRole(operator.role, "operator")) return sendViewerRefusal(request, reply);
+    if (!isId(subject)) return sendNoSubject(request, reply);
     const { sent, shown } = await describeSubject(deps, action, subject);
     const hidden = { request: newId("oreq", deps.now()), ...sent };
     const path = `/console/actions/${action}/${encodeURIComponent(subject)}`;
@@ -75,7 +76,7 @@ export function serveActions(app: FastifyInstance, deps: ConsoleDeps): void {
 
   app.get<{ Params: { id: string } }>("/console/requests/:id", async (request, reply) => {
     const { id } = request.params;
-    const row = /^\w{1,64}$/.test(id) ? await awaitEnd(deps, id) : undefined;
+    const row = isId(id) ? await awaitEnd(deps, id) : undefined;
     if (!row) return sendMessage(request, reply, { status: 404, title: "Request", text: "There is no such request." });
     return sendPage(reply, operatorOf(request), requestPage(row, deps.now()));
   });
@@ -97,6 +98,12 @@ async function awaitEnd({ db }: ConsoleDeps, id: string): Promise<OperatorReques
   }
   return row;
 }
+
+/** Returns true for a text that may be an id. Postgres refuses texts with a NUL. */
+const isId = (text: string) => /^\w{1,64}$/.test(text);
+
+const sendNoSubject = (request: FastifyRequest, reply: FastifyReply) =>
+  sendMessage(request, reply, { status: 404, title: "Nothing was changed", text: "There is nothing with this id." });
 
 const sendNoAction = (request: FastifyRequest, reply: FastifyReply) =>
   sendMessage(request, reply, { status: 404, title: "Nothing was changed", text: "There is no such action." });

@@ -3,6 +3,7 @@ import type { AuditActor } from "../../db/queries/audit-entries.ts";
 import { findPaymentRow, lockPayments } from "../../db/queries/payments.ts";
 import { listRefunds } from "../../db/queries/refunds.ts";
 import type { Db } from "../../db/tables.ts";
+import { isStorable } from "../../runtime/clean-text.ts";
 import {
   assignException,
   bookException,
@@ -54,7 +55,12 @@ const define = <A>(action: Action<A>) => ({
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[0-9a-f]{32}$`), `expected an id ${prefix}_…`);
 const number = z.string().regex(/^[1-9]\d{0,14}$/, "expected a number");
 const minorUnits = z.string().regex(/^([1-9]\d{0,77})?$/, "expected an amount in minor units, or nothing");
-const note = z.string().trim().min(1, "is required").max(500, "is longer than 500 characters");
+const note = z
+  .string()
+  .trim()
+  .min(1, "is required")
+  .max(500, "is longer than 500 characters")
+  .refine(isStorable, "holds characters that are not valid text");
 const none = z.strictObject({});
 
 /** Every action of the console, by name. Each calls the same function as the command line. */

@@ -139,6 +139,23 @@ test("a refund of all that is left is refused when another operator has withdraw
   ]);
 });
 
+test.each(memberNames(requestedActions))("the page of %s of a subject that is no id is not found", async (action) => {
+  for (const subject of ["%00", "pay_%00", "a%20b", "x".repeat(100)]) {
+    const { statusCode, body } = await get(pathOf(action, subject));
+    expect([subject, statusCode]).toEqual([subject, 404]);
+    expect(body).toContain("There is nothing with this id.");
+  }
+});
+
+test("a note that the database cannot store is refused with a sentence, and nothing is requested", async () => {
+  const path = pathOf("book-exception", exceptions[0] ?? 0);
+  const before = await requests();
+  const sent = await post(path, { ...(await openForm(path)), as: "capital", note: "a top-up\0" });
+  expect(sent.statusCode).toBe(422);
+  expect(sent.body).toContain("note: holds characters that are not valid text");
+  expect(await requests()).toBe(before);
+});
+
 test("a form that is sent again with other input is refused, and the page says so", async () => {
   const path = pathOf("refund-payment", paid);
   const form = await openForm(path);
