@@ -17,7 +17,12 @@ const ofEndpoint = {
   paramsCode: "webhook_endpoint_not_found",
   success: 200,
 } as const;
-const ofDelivery = { ...ofEndpoint, params: z.object({ endpointId, eventId }) } as const;
+/** A text that is no id is read as one that no event has, so that the refusal names the event and not the endpoint. */
+const givenEventId = z
+  .string()
+  .transform((given) => eventId.safeParse(given).data ?? "")
+  .meta({ ...eventId.meta(), describedAs: { type: "string", maxLength: 64 } });
+const ofDelivery = { ...ofEndpoint, params: z.object({ endpointId, eventId: givenEventId }) } as const;
 
 function toDelivery({ at, state: status, deliveredAt, dueAt, ...rest }: DeliveryView) {
   return {

@@ -309,6 +309,19 @@ describe("webhook endpoints over the API", () => {
   });
 });
 
+test.each(["%00", "evt_%00", "x".repeat(65)])(
+  "the refusal of a delivery names the event when %s is no id of one",
+  async (eventId) => {
+    const { id } = await create();
+    const path = `/v1/webhook-endpoints/${id}/deliveries/${eventId}`;
+    const refused = { status: 404, body: { code: "event_not_found", message: "no such event" } };
+    expect(await api.get(path, headers)).toMatchObject(refused);
+    expect(await api.post(`${path}/replay`, headers, {})).toMatchObject(refused);
+    const ofNone = `/v1/webhook-endpoints/%00/deliveries/${eventId}`;
+    expect(await api.get(ofNone, headers)).toMatchObject({ status: 404, body: { code: "webhook_endpoint_not_found" } });
+  },
+);
+
 describe("events over the API", () => {
   test("a reader catches up page by page, and continues with the last cursor", async () => {
     const ids = [await makePayment(api, shop), await makePayment(api, shop), await makePayment(api, shop)];
