@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { z } from "zod";
 import { checkSchema } from "../../db/check-schema.ts";
 import { createClock } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
@@ -192,9 +193,18 @@ export function parseMinorUnits(text: string): string {
   return text;
 }
 
+/** What `time` accepts, as the texts of `--help` say it. */
+export const TIMES = "such as 2026-03-01T12:00:00Z, or a date in UTC";
+
+/**
+ * Parses a time with its zone, or a date, which begins at 00:00 UTC. Refuses a time without a zone: it would mean another moment on each
+ * operator's machine.
+ */
 export function time(text: string): string {
-  if (Number.isNaN(Date.parse(text))) throw new InvalidArgumentError("expected a time such as 2026-03-01T12:00:00Z");
-  return text;
+  if (isDay(text) || z.iso.datetime({ offset: true }).safeParse(text).success) return new Date(text).toISOString();
+  throw new InvalidArgumentError(
+    "expected a time with its zone, such as 2026-03-01T12:00:00Z, or a date, which begins at 00:00 UTC",
+  );
 }
 
 /** Returns true for an existing date, YYYY-MM-DD. */

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { createApiKey, revokeApiKey, rotateApiKey } from "../../payments/merchants/api-keys.ts";
 import { findApiKey, listKeysOfAccount } from "../../payments/merchants/find-api-keys.ts";
 import { requireAccount } from "./account-commands.ts";
-import { type AddAction, parseMode, time, UsageError, unwrap } from "./command.ts";
+import { type AddAction, parseMode, TIMES, time, UsageError, unwrap } from "./command.ts";
 import { parseScopes, scopesHelp, scopesOption } from "./scope-options.ts";
 
 /** Adds the commands for API keys. */
@@ -17,7 +17,7 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
       .requiredOption(...scopesOption)
       .option("--merchants <list>", "only for these merchants, separated by commas (default: all, also later ones)")
       .option("--cidrs <list>", "only from these addresses and CIDR ranges, separated by commas (default: any)")
-      .option("--expires <time>", "no longer from this time on (default: works until it is revoked)", time)
+      .option("--expires <time>", `no longer from this time on (${TIMES}; default: works until it is revoked)`, time)
       .addHelpText("after", scopesHelp),
     async (context, _args, { account = "", mode, scopes = "", merchants, cidrs, expires }) => {
       await requireAccount(context, account);
@@ -58,7 +58,7 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
       .description(
         "replace a key's secret, which is shown only once; the former one works for one more day; refused while it does",
       )
-      .option("--until <time>", "until when the former secret works, at most 30 days", time)
+      .option("--until <time>", `until when the former secret works, at most 30 days (${TIMES})`, time)
       .option("--now", "end every former secret at once"),
     async (context, [id = ""], { until, now }) => {
       if (until !== undefined && now !== undefined) throw new UsageError("--until and --now exclude each other");

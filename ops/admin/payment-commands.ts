@@ -4,7 +4,17 @@ import { readCollected } from "../../payments/buyer-data/collected-data.ts";
 import { deleteCollected } from "../../payments/buyer-data/delete-collected.ts";
 import { listPaymentLines, retryPayment } from "../../payments/maintenance/operator-actions.ts";
 import { type PaymentReport, readPaymentReport } from "../../payments/maintenance/payment-report.ts";
-import { type AddAction, describe, oneOf, RefusedError, show, time, UsageError, wholeNumber } from "./command.ts";
+import {
+  type AddAction,
+  describe,
+  oneOf,
+  RefusedError,
+  show,
+  TIMES,
+  time,
+  UsageError,
+  wholeNumber,
+} from "./command.ts";
 import { describeLanes, readLanesOf } from "./lane-funds.ts";
 
 /** Most payments that are listed when one id names several, such as the payments of a payout. */
@@ -22,7 +32,7 @@ export function addPaymentCommands(program: Command, addAction: AddAction): void
       .option("--account <id>", "only of this account")
       .option("--merchant <id>", "only of this merchant")
       .option("--state <state>", "only in this state", parseState)
-      .option("--since <time>", "only created since this time", time)
+      .option("--since <time>", `only created since this time (${TIMES})`, time)
       .option("--limit <number>", "most payments to list", wholeNumber, "50"),
     async (context, _args, { account: accountId, merchant: merchantId, state, since, limit }) => ({
       value: await listPaymentLines(context, {

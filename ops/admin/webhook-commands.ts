@@ -6,7 +6,17 @@ import { type EventType, isEventType } from "../../payments/webhooks/event-types
 import { findDelivery, listDeliveries } from "../../payments/webhooks/list-deliveries.ts";
 import { listEvents } from "../../payments/webhooks/list-events.ts";
 import { type Replay, replayEvent, replayEvents, sendTestEvent } from "../../payments/webhooks/replay-events.ts";
-import { type AddAction, type Context, oneOf, parseMode, time, UsageError, unwrap, wholeNumber } from "./command.ts";
+import {
+  type AddAction,
+  type Context,
+  oneOf,
+  parseMode,
+  TIMES,
+  time,
+  UsageError,
+  unwrap,
+  wholeNumber,
+} from "./command.ts";
 
 const parseState = oneOf("pending", "delivered", "given_up");
 const parsePayload = oneOf("full", "thin");
@@ -137,8 +147,8 @@ function addDeliveryCommands(webhooks: Command, addAction: AddAction): void {
       .command("replay <endpoint>")
       .description("send events again under their own ids: one, all of a period, or all that were given up")
       .option("--event <id>", "this event")
-      .option("--since <time>", "events from this time on", time)
-      .option("--until <time>", "events up to this time (default: now)", time)
+      .option("--since <time>", `events from this time on (${TIMES})`, time)
+      .option("--until <time>", `events up to this time (default: now; ${TIMES})`, time)
       .option("--given-up", "events that were given up"),
     async (context, [endpointId = ""], options) => {
       const { event: eventId } = options;

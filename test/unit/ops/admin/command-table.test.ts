@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { time } from "../../../../ops/admin/command.ts";
 import { createProgram, runAdmin } from "../../../../ops/admin/program.ts";
 
 const silent = { env: {}, write: () => undefined, writeError: () => undefined };
@@ -65,6 +66,53 @@ test("an unknown group and an unknown command of a group are errors that name it
     expect(await runAdmin(args, { ...silent, writeError })).toBe(2);
     expect(text).toBe(`unknown command '${args.at(-1)}'\n`);
   }
+});
+
+const timed = [
+  ["--since", "payments", "list"],
+  ["--since", "webhooks", "replay", "whe_1"],
+  ["--until", "webhooks", "replay", "whe_1", "--since", "2026-03-01"],
+  ["--expires", "api-keys", "new", "--account", "acct_1", "--mode", "test", "--scopes", "refunds"],
+  ["--until", "api-keys", "rotate", "key_1"],
+] as const;
+
+describe.each(timed)("the time of %s in %s %s", (option, ...args) => {
+  async function run(...given: string[]): Promise<{ code: number; text: string }> {
+    let text = "";
+    const write = (line: string) => {
+      text += line;
+    };
+    return { code: await runAdmin([...args, ...given], { ...silent, write, writeError: write }), text };
+  }
+
+  test.each(["2026-03-01T12:00", "2026-03-01 12:00:00", "2026-02-30", "March 1, 2026", "12"])(
+    "is refused without a zone or as no time: %s",
+    async (given) => {
+      const { code, text } = await run(option, given);
+      expect(text).toContain(
+        "expected a time with its zone, such as 2026-03-01T12:00:00Z, or a date, which begins at 00:00 UTC",
+      );
+      expect(code).toBe(2);
+    },
+  );
+
+  test.each(["2026-03-01T12:00:00Z", "2026-03-01T13:00:00.5+01:00", "2026-03-01"])(
+    "is accepted as %s",
+    async (given) => {
+      expect((await run(option, given)).text).toContain("DATABASE_URL is missing");
+    },
+  );
+
+  test("is explained by the help", async () => {
+    expect((await run("--help")).text.replaceAll(/\s+/g, " ")).toContain(
+      "such as 2026-03-01T12:00:00Z, or a date in UTC",
+    );
+  });
+});
+
+test("a time is read as UTC, also a date", () => {
+  expect(time("2026-03-01")).toBe("2026-03-01T00:00:00.000Z");
+  expect(time("2026-03-01T13:00:00+01:00")).toBe("2026-03-01T12:00:00.000Z");
 });
 
 test("the help in a container names the command as it is called there", async () => {
