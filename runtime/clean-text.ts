@@ -16,6 +16,15 @@ export function cleanText(text: string, maxLength: number): string {
   return kept.replace(UNCLEAN, (found) => (SPACES.test(found) ? " " : "\ufffd"));
 }
 
+/**
+ * Returns a JSON text with the same values that is safe to show in a terminal: characters that `cleanText` would replace are escaped. The
+ * line feeds between members stay.
+ */
+export function escapeJson(json: string): string {
+  const toEscape = (found: string) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return json.replace(UNCLEAN, (found) => (found === "\n" ? found : toEscape(found)));
+}
+
 /** Returns true when Postgres accepts a text unchanged in text and jsonb: it rejects NUL and lone surrogates. */
 export function isStorable(text: string): boolean {
   return !text.includes("\0") && text.isWellFormed();

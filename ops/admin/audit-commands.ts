@@ -6,7 +6,7 @@ import { acceptSignerLog } from "../../payments/maintenance/signer-log.ts";
 import { verifyAudit } from "../../payments/maintenance/verify-audit.ts";
 import type { AuditHead, StoredEntry } from "../../runtime/audit-chain.ts";
 import { readHeadLines } from "../../runtime/audit-head-lines.ts";
-import { type AddAction, describeEach, UsageError, unwrap, wholeNumber } from "./command.ts";
+import { type AddAction, describeEach, toJsonLine, UsageError, unwrap, wholeNumber } from "./command.ts";
 
 /** Adds the commands that read, verify and export the audit log. */
 export function addAuditCommands(program: Command, addAction: AddAction): void {
@@ -69,7 +69,7 @@ export function addAuditCommands(program: Command, addAction: AddAction): void {
       .requiredOption("--day <date>", "the day, UTC", day),
     async (context, _args, { day }) => {
       const value = (await readAuditEntries(context.db, { day })).map(toJson);
-      return { value, lines: value.map((entry) => JSON.stringify(entry)) };
+      return { value, lines: value.map(toJsonLine) };
     },
   );
 }

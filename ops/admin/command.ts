@@ -9,7 +9,7 @@ import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/error-codes.ts";
 import { checkOperator, type OperatorRole } from "../../payments/operators/operators.ts";
 import { findUnitIn, withUnits } from "../../payments/readable-amounts.ts";
-import { cleanText } from "../../runtime/clean-text.ts";
+import { cleanText, escapeJson } from "../../runtime/clean-text.ts";
 import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
 import { createDecrypt, createEncrypt, type Decrypt, type Encrypt } from "../../runtime/encryption.ts";
 import { createLog, type Log } from "../../runtime/log.ts";
@@ -58,6 +58,8 @@ export type Context = {
 type Output = {
   value: unknown;
   lines?: string[];
+  /** Lines of a file for other programs in place of those for people. A terminal shows them without control characters. */
+  csv?: string[];
   /** An error that is printed after the output; the command then exits with 1. */
   refusal?: string;
 };
@@ -67,20 +69,31 @@ type Action = (context: Context, args: string[], options: Record<string, string 
 /** Adds an action to a command: opens the database, runs the action, prints its output, closes the database. */
 export type AddAction = (command: Command, action: Action) => Command;
 
-/** Returns the function that adds actions with the settings of an environment. @param print receives one line at a time */
+/**
+ * Returns the function that adds actions with the settings of an environment.
+ * @param print receives one line at a time
+ * @param isTerminal lines go to a terminal, and not to a file or another program
+ */
 export const createAddAction =
-  (env: NodeJS.ProcessEnv, print: (line: string) => void): AddAction =>
+  (env: NodeJS.ProcessEnv, print: (line: string) => void, { isTerminal = false } = {}): AddAction =>
   (command, action) =>
     command.option("--json", "print one JSON document, for machines").action(async (...given) => {
       const { json, ...options } = command.opts();
       const output = await withContext(env, async (context) => {
-        const { value, lines, refusal } = await action(context, given.slice(0, -2).map(String), options);
-        return { value, lines: lines ?? describe(context.readable(value)), refusal };
+        const { value, lines, csv, refusal } = await action(context, given.slice(0, -2).map(String), options);
+        return { value, lines: lines ?? csv ?? describe(context.readable(value)), isData: csv !== undefined, refusal };
       });
-      if (json === true) print(JSON.stringify(output.value, showBigint, 2));
-      else for (const line of output.lines) print(line);
+      // Some texts come from merchants and buyers. JSON can escape them; in a file, CSV is what they wrote, as over the API.
+      if (json === true) print(escapeJson(JSON.stringify(output.value, showBigint, 2)));
+      else for (const line of output.lines) print(output.isData && !isTerminal ? line : toLine(line));
       if (output.refusal !== undefined) throw new RefusedError(output.refusal);
     });
+
+/** Returns a text as one line that a terminal shows as it is. */
+export const toLine = (text: string): string => cleanText(text, text.length);
+
+/** Returns a value as one line of JSON that a terminal shows as it is. */
+export const toJsonLine = (value: unknown): string => escapeJson(JSON.stringify(value));
 
 /** Of each key pair, how the names of its variables begin. */
 const prefixes = { "buyer-data": "BUYER_DATA", webhooks: "WEBHOOK", totp: "TOTP" } as const satisfies Record<
@@ -249,7 +262,7 @@ export function show(value: unknown): string {
   if (value === null || value === undefined) return "-";
   if (value instanceof Date) return value.toISOString();
   const text = typeof value === "object" ? JSON.stringify(value, showBigint) : String(value);
-  return cleanText(text, text.length);
+  return toLine(text);
 }
 
 const showBigint = (_name: string, value: unknown) => (typeof value === "bigint" ? value.toString() : value);

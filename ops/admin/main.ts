@@ -10,5 +10,6 @@ process.exitCode = await runAdmin(process.argv.slice(2), {
   env: process.env,
   name: isBundle ? "admin" : "npm run admin --",
   write: (text) => process.stdout.write(text),
+  isTerminal: process.stdout.isTTY,
   writeError: (text) => process.stderr.write(text),
 });

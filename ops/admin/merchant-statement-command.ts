@@ -37,7 +37,7 @@ export function addStatementCommand(merchants: Command, addAction: AddAction): v
       const find = (asset: string) => shown.get(asset) ?? { symbol: null, decimals: null };
       const toLine = (line: StatementLine) =>
         toCsvLine(line, { asset: find(line.asset), paid: line.paid && find(line.paid.asset) });
-      return { value, lines: [csvHeader, ...value.map(toLine)] };
+      return { value, csv: [csvHeader, ...value.map(toLine)] };
     },
   );
 }

@@ -5,7 +5,7 @@ import { addAccountCommands } from "./account-commands.ts";
 import { addApprovalKeyCommands } from "./approval-key-commands.ts";
 import { addAuditCommands } from "./audit-commands.ts";
 import { addCollectorCommands } from "./collector-commands.ts";
-import { createAddAction, RefusedError, UsageError } from "./command.ts";
+import { createAddAction, RefusedError, toLine, UsageError } from "./command.ts";
 import { addDataKeyCommands } from "./data-key-commands.ts";
 import { addDestinationCommands } from "./destination-commands.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
@@ -36,6 +36,8 @@ export type Io = {
   /** How an operator calls the command line: the texts of `--help` name it. Default: `npm run admin --`. */
   name?: string;
   write: (text: string) => void;
+  /** `write` writes to a terminal; default: no. */
+  isTerminal?: boolean;
   writeError: (text: string) => void;
 };
 
@@ -76,12 +78,12 @@ export async function runAdmin(args: readonly string[], io: Io): Promise<number>
     await createProgram(io).parseAsync(args, { from: "user" });
     return 0;
   } catch (error) {
-    return endWith(error, (text) => io.writeError(`${text}\n`));
+    return endWith(error, (text) => io.writeError(`${text.split("\n").map(toLine).join("\n")}\n`));
   }
 }
 
 /** Returns the command line with all its commands. */
-export function createProgram({ env, name = SOURCES, write, writeError }: Io): Command {
+export function createProgram({ env, name = SOURCES, write, isTerminal = false, writeError }: Io): Command {
   const program = new Command(name)
     .description("Commands for operators. DATABASE_URL selects the database.")
     .addHelpText("after", "\nExits with 0 on success, 1 when the command fails, 2 for wrong arguments.")
@@ -91,7 +93,7 @@ export function createProgram({ env, name = SOURCES, write, writeError }: Io): C
       writeErr: (text) => writeError(text.replace(/^error: /, "")),
     })
     .exitOverride();
-  const addAction = createAddAction(env, (line) => write(`${line}\n`));
+  const addAction = createAddAction(env, (line) => write(`${line}\n`), { isTerminal });
   for (const addCommands of groups) addCommands(program, addAction);
   inherit(program, program.commands);
   return program;

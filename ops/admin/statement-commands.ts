@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { canonicalAddress, canonicalAsset } from "../../chains/canonical-ids.ts";
 import { sign } from "../../payments/merchants/sign-decisions.ts";
 import type { StatementSubject } from "../../signer/statements.ts";
-import { type AddAction, type Context, UsageError } from "./command.ts";
+import { type AddAction, type Context, toJsonLine, UsageError } from "./command.ts";
 import { addSigningOptions, readSigningKey } from "./signing-options.ts";
 
 /**
@@ -46,5 +46,5 @@ function write(context: Context, subject: StatementSubject, options: Record<stri
   const by = readSigningKey(context, options);
   if (!by) throw new UsageError("a statement must be signed: name the key file with --sign and yourself with --as");
   const statement = sign(context, { subject, by });
-  return { value: statement, lines: [JSON.stringify(statement)] };
+  return { value: statement, lines: [toJsonLine(statement)] };
 }

@@ -13,6 +13,7 @@ import {
   parseMode,
   TIMES,
   time,
+  toJsonLine,
   UsageError,
   unwrap,
   wholeNumber,
@@ -139,7 +140,7 @@ function addDeliveryCommands(webhooks: Command, addAction: AddAction): void {
     async (context, _args, options) => {
       const query = { cursor: options["cursor"], limit: Number(options["limit"]), payload: "full" as const };
       const page = unwrap(await listEvents(context, { ...ownerOf(options), ...query }));
-      return { value: page, lines: [...page.items.map((item) => JSON.stringify(item)), `cursor ${page.nextCursor}`] };
+      return { value: page, lines: [...page.items.map(toJsonLine), `cursor ${page.nextCursor}`] };
     },
   );
   addAction(

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cleanText, isStorable } from "../../../runtime/clean-text.ts";
+import { cleanText, escapeJson, isStorable } from "../../../runtime/clean-text.ts";
 
 /** Generates any UTF-16 text; characters that break parsers are frequent. */
 const hostile = fc
@@ -43,4 +43,15 @@ test("cleaning never turns an unclean text into a valid identifier", () => {
   const name = `0x${"ab".repeat(32)}`;
   for (const text of [`${name}\0`, `\ud800${name}`, `${name}\n`, `${name}${"0".repeat(100)}`])
     expect(cleanText(text, 100)).not.toBe(name);
+});
+
+test("escaped JSON has the same values, and nothing in it that a terminal would act on", () => {
+  fc.assert(
+    fc.property(hostile, fc.integer({ min: 0, max: 2 }), (text, indent) => {
+      const value = { [text]: [text] };
+      const escaped = escapeJson(JSON.stringify(value, null, indent));
+      expect(JSON.parse(escaped)).toEqual(JSON.parse(JSON.stringify(value)));
+      expect(escaped.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u);
+    }),
+  );
 });

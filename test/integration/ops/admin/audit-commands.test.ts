@@ -188,3 +188,19 @@ test("a file of heads that holds anything else is refused with its line", async 
     stderr: `--heads: the file ${import.meta.dirname} cannot be read (EISDIR)\n`,
   });
 });
+
+test("an export shows no control characters of merchants' texts, and its values are those that the hashes cover", async () => {
+  const { db, admin } = await writtenLog();
+  const after = { name: "Shop\u009b2J\u202e" };
+  const entry = { actor: testActor, action: "merchant.updated", subject: "mch_odd", before: null, after };
+  await insertAuditEntries(db, [{ ...entry, at: new Date("2026-03-03T08:30:00Z") }]);
+  const { stdout } = await admin("audit", "export", "--day", "2026-03-03");
+  expect(stdout.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\u202e]/u);
+  const exported = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const stored = await readAuditEntries(db, { day: "2026-03-03" });
+  expect(exported.map((one) => one.after)).toEqual(stored.map((one) => one.after));
+  expect(JSON.parse(exported.at(-1).after)).toEqual(after);
+});

@@ -68,13 +68,13 @@ test("an unknown group and an unknown command of a group are errors that name it
   }
 });
 
-const timed = [
+const timed: [string, ...string[]][] = [
   ["--since", "payments", "list"],
   ["--since", "webhooks", "replay", "whe_1"],
   ["--until", "webhooks", "replay", "whe_1", "--since", "2026-03-01"],
   ["--expires", "api-keys", "new", "--account", "acct_1", "--mode", "test", "--scopes", "refunds"],
   ["--until", "api-keys", "rotate", "key_1"],
-] as const;
+];
 
 describe.each(timed)("the time of %s in %s %s", (option, ...args) => {
   async function run(...given: string[]): Promise<{ code: number; text: string }> {

@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
-import { describe as print } from "../../../../ops/admin/command.ts";
+import { Command } from "commander";
+import { describe, expect, test } from "vitest";
+import { type AddAction, createAddAction, describe as print, toJsonLine } from "../../../../ops/admin/command.ts";
 import { findUnitIn, withUnits } from "../../../../payments/readable-amounts.ts";
 import { parseNetworks } from "../../../../runtime/networks/read-networks.ts";
 
@@ -70,4 +71,44 @@ test("text of strangers is printed on its own line, and cannot move the cursor o
     "description  Order 7 closing  0\ufffd[2K\ufffd",
     'metadata     {"note":"\ufffd2J"}',
   ]);
+});
+
+/** What a stranger may write: it clears a terminal's screen, reverses what follows, and ends the line. */
+const hostile = "Order 7\u009b2J\u202e\u007f\u2028";
+const cleaned = "Order 7\ufffd2J\ufffd\ufffd ";
+
+describe("a command that prints texts of strangers", () => {
+  const csv = [`id,"two\n${hostile}"`];
+  async function run(
+    output: Awaited<ReturnType<Parameters<AddAction>[1]>>,
+    { args = [], isTerminal = false }: Run = {},
+  ) {
+    const lines: string[] = [];
+    const program = new Command().exitOverride();
+    const addAction = createAddAction({}, (line) => lines.push(line), { isTerminal });
+    addAction(program.command("print"), async () => output);
+    await program.parseAsync(["print", ...args], { from: "user" });
+    return lines.join("\n");
+  }
+  type Run = { args?: string[]; isTerminal?: boolean };
+
+  test("shows no control characters to people", async () => {
+    for (const isTerminal of [true, false])
+      expect(await run({ value: {}, lines: [`differs: ${hostile}`, ""] }, { isTerminal })).toBe(
+        `differs: ${cleaned}\n`,
+      );
+  });
+
+  test("escapes them in JSON, which has the same values", async () => {
+    const text = await run({ value: { hostile, list: [1n] } }, { args: ["--json"] });
+    expect(text.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\u202e\u2028]/u);
+    expect(JSON.parse(text)).toEqual({ hostile, list: ["1"] });
+    expect(await run({ value: {}, lines: [toJsonLine({ hostile })] })).toBe(toJsonLine({ hostile }));
+    expect(JSON.parse(toJsonLine({ hostile }))).toEqual({ hostile });
+  });
+
+  test("writes CSV to a file as it is, and shows none of them on a terminal", async () => {
+    expect(await run({ value: {}, csv })).toBe(csv[0]);
+    expect(await run({ value: {}, csv }, { isTerminal: true })).toBe(`id,"two ${cleaned}"`);
+  });
 });
