@@ -22,8 +22,9 @@ export type PayloadKind = "full" | "thin";
 
 /**
  * Returns events as they are sent, in the order of the rows. Each is a snapshot of its object at the time of the event: all
- * of its values were written by then, so every delivery attempt sends the same bytes. Only a refund's amount and receiver can
- * change, after a restore of the database (refund-payload.ts).
+ * of its values were written by then, so every delivery attempt sends the same bytes. Two things can change: a refund's amount and
+ * receiver, after a restore of the database (refund-payload.ts), and what a payment in `processing` says of its buyer's choice, when other
+ * money pays it (replace-unsent.ts).
  */
 export async function readPayloads(
   { db }: { db: Db },

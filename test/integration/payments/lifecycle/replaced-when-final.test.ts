@@ -5,6 +5,7 @@ import { insertBurnedGas } from "../../../../db/queries/burned-gas.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
 import { setDirectPayment } from "../../../../payments/payouts/payout-policies.ts";
+import { listEvents } from "../../../../payments/webhooks/list-events.ts";
 import { prepareReorg } from "../../../support/chain-reorg.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
@@ -122,6 +123,33 @@ test.each([
     expect(await exceptions()).toEqual([]);
   },
 );
+
+test("the event payment.processing names the buyer and the asset of the money that has taken the payment once that is final", async () => {
+  const { fixture, buyer, push, watchAtDepth } = await makeAccepted();
+  const read = async () => {
+    const page = unwrap(await listEvents(fixture.deps, { ...fixture, mode: "live", limit: 200, payload: "full" }));
+    const found = page.items.filter(({ type }) => type === "payment.processing");
+    return found.map(({ id, data }) => {
+      const { processing, payment_state_version: version } = data as PaymentData;
+      return { id, version, buyer: processing.buyer_caip10.toLowerCase(), unit: processing.option_amount.unit };
+    });
+  };
+  const [accepted] = await read();
+  expect(accepted).toMatchObject({
+    buyer: `${chain.id}:${buyer.address.toLowerCase()}`,
+    unit: `caip19/${chain.asset}`,
+  });
+  const hash = await push();
+  await watchAtDepth();
+  const { from } = await client.getTransaction({ hash });
+  // docs/webhooks.md says so in its first rule.
+  const taken = { ...accepted, buyer: `${chain.id}:${from}`, unit: `caip19/${kinds.assets.push}` };
+  expect(await read()).toEqual([taken]);
+});
+type PaymentData = {
+  payment_state_version: number;
+  processing: { buyer_caip10: string; option_amount: { unit: string } };
+};
 
 test("an accepted transfer that is sent before other money is final pays, and that money becomes an exception", async () => {
   const { fixture, push, statesOf, payment, exceptions, watchAtDepth } = await makeAccepted();
