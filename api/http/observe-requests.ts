@@ -48,7 +48,11 @@ export function observeRequests(app: FastifyInstance, deps: ObserveDeps): void {
 
 /** Returns what a long poll knows of its request. */
 export const toHold = (request: FastifyRequest, reply: FastifyReply): Hold => ({
-  onGone: (leave) => void reply.raw.on("close", leave),
+  onGone: (leave) => {
+    // The client may have disconnected while the request was authenticated.
+    if (reply.raw.closed) leave();
+    else reply.raw.on("close", leave);
+  },
   held: (ms) => {
     request.heldMs = ms;
   },
