@@ -1,4 +1,5 @@
 import type { Log } from "../log.ts";
+import { withoutLogFields } from "../log-context.ts";
 import type { Metrics } from "../metrics.ts";
 
 /** How often the connections of a pool are counted, milliseconds. */
@@ -24,7 +25,8 @@ export function instrumentStatements(metrics: Metrics, log: Log) {
       metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
       metrics.sqlSeconds.observe(seconds);
     },
-    onLostConnection: (err: Error) => log.warn({ err }, "database connection lost"),
+    // A connection runs in the context of the request that opened it, and outlives that request.
+    onLostConnection: (err: Error) => withoutLogFields(() => log.warn({ err }, "database connection lost")),
     onUnpreparable: (err: Error) =>
       log.warn({ err }, "the pooler does not pass prepared statements on; this process prepares none from now on"),
   };

@@ -1,14 +1,20 @@
 import { sql } from "kysely";
+import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { openDb } from "../../../db/open.ts";
 import type { Db } from "../../../db/tables.ts";
 import { isTransient } from "../../../payments/is-transient.ts";
+import { createLog } from "../../../runtime/log.ts";
+import { readLogFields, withLogFields } from "../../../runtime/log-context.ts";
+import { instrumentStatements } from "../../../runtime/metrics/pool-metrics.ts";
+import { createMetrics } from "../../../runtime/metrics.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { inRealTime } from "../../support/in-real-time.ts";
 import { startReplicatedPostgres } from "../../support/replicated-postgres.ts";
 import { startTcpRelay } from "../../support/tcp-relay.ts";
 import { createEmptyDatabase } from "../../support/test-database.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 const open = (url: string, options: Parameters<typeof openDb>[1] = {}) => {
   const db = openDb(url, { max: 1, ...options });
@@ -64,3 +70,20 @@ test(
     expect(db.connections()).toMatchObject({ used: 0, idle: 0 });
   },
 );
+
+test("the log line of a lost connection does not name the request that opened the connection", async () => {
+  const url = await createEmptyDatabase();
+  const lines: string[] = [];
+  const log = createLog(
+    { level: "warn", role: "api", context: readLogFields },
+    { write: (line) => void lines.push(line) },
+  );
+  const db = open(url, instrumentStatements(createMetrics(new Registry(), "api"), log));
+  await withLogFields({ requestId: "long-ago" }, () => sql`select 1`.execute(db));
+  await execute(
+    url,
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
+  );
+  const line = await waitFor(() => lines.find((one) => one.includes("database connection lost")), { within: 10_000 });
+  expect(line).not.toContain("long-ago");
+});
