@@ -200,8 +200,8 @@ export type SimulatePaymentRequest = {
 
 export type CreateRefundRequest = {
   readonly paymentId: string;
-  /** The part to refund; without it, all that is left. Refused (params_validation) if it is below the dust amount that the operator has set for the asset, or if the payment has 20 refunds already that were not withdrawn, unless it is all that is left. */
-  readonly amount?: RequestedAmount | null;
+  /** The part to refund; left out, all that is left; null is refused. Refused (params_validation) also if it is below the dust amount that the operator has set for the asset, or if the payment has 20 refunds already that were not withdrawn, unless it is all that is left. */
+  readonly amount?: RequestedAmount;
 };
 
 /** Money of a payment that goes back to its payer. */

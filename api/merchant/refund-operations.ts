@@ -14,7 +14,6 @@ import {
   listQuery,
   merchantId,
   noBody,
-  optional,
   paymentId,
   repeated,
   text,
@@ -43,8 +42,9 @@ function toOwner({ caller, merchant }: { caller: ActingCaller; merchant: Merchan
   return { accountId, mode, onlyMerchants, merchantId: merchant.merchantId };
 }
 
-const part = optional(amount).meta({
-  description: `The part to refund; without it, all that is left. Refused (params_validation) if it is below the dust amount that the operator has set for the asset, or if the payment has ${MAX_PARTS} refunds already that were not withdrawn, unless it is all that is left.`,
+/** Not `optional`, which takes null for left out: a shop that failed to compute a part would refund everything. */
+const part = amount.optional().meta({
+  description: `The part to refund; left out, all that is left; null is refused. Refused (params_validation) also if it is below the dust amount that the operator has set for the asset, or if the payment has ${MAX_PARTS} refunds already that were not withdrawn, unless it is all that is left.`,
 });
 
 /**

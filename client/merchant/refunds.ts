@@ -8,7 +8,7 @@ type PartOptions = MerchantCreateOptions & { idempotencyKey: string };
 
 /** Refunds what is left of a payment, or a part of it, to its payer. */
 type CreateRefund = {
-  (refund: CreateRefundRequest & { readonly amount?: null }, options?: MerchantCreateOptions): Promise<Refund>;
+  (refund: CreateRefundRequest & { readonly amount?: undefined }, options?: MerchantCreateOptions): Promise<Refund>;
   /** A part needs a key of your own, such as the id of your refund. */
   (refund: CreateRefundRequest, options: PartOptions): Promise<Refund>;
 };

@@ -86,6 +86,16 @@ test("a refund whose amount is misspelt refunds nothing, and the error names the
   expect(await api.db.selectFrom("refund").select("id").where("payment_id", "=", id).execute()).toEqual([]);
 });
 
+test("a refund whose amount is null refunds nothing: a shop that failed to compute a part does not refund everything", async () => {
+  const id = await makePaid();
+  const body = { paymentId: id, amount: null };
+  expect(await api.post("/v1/refunds", { ...merchant.headers, ...freshKey() }, body)).toMatchObject({
+    status: 400,
+    body: { code: "params_validation", message: "amount: expected object, received null" },
+  });
+  expect(await api.db.selectFrom("refund").select("id").where("payment_id", "=", id).execute()).toEqual([]);
+});
+
 test("a partial refund that is repeated with its key is made once, also when the repeats race", async () => {
   const id = await makePaid();
   const headers = { ...merchant.headers, ...freshKey() };
