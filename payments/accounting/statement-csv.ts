@@ -48,7 +48,7 @@ function toCell(value: string | number | bigint | Date | Record<string, string> 
   if (value instanceof Date) return value.toISOString();
   if (typeof value === "number" || typeof value === "bigint") return value.toString();
   const whole = typeof value === "string" ? value : JSON.stringify(value);
-  // Prevent formula injection: a spreadsheet evaluates a text that begins like this.
-  const text = /^[=+\-@\t\r]/.test(whole) ? `'${whole}` : whole;
+  // Prevent formula injection: a spreadsheet evaluates a text that begins like this, in some locales also with full-width signs.
+  const text = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/.test(whole) ? `'${whole}` : whole;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

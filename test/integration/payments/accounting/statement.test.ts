@@ -232,6 +232,18 @@ test("a CSV statement has a line for each change and no cell that a spreadsheet 
   expect(toCsvLine(refunded, { asset: { symbol: null, decimals: null }, paid: null })).toBe(
     `${head.replace(",6,", ",,")},5,1,-4,-4,,0x1,,,,,rfnd_1,,`,
   );
+  // Some programs drop blanks before a formula, or read the full-width signs of Japanese keyboards like the narrow ones.
+  for (const formula of [
+    "\n=1+1",
+    " =1+1",
+    "\u00a0@SUM(A1)",
+    "\ufeff=1+1",
+    "\uff1d1+1",
+    "\uff0b1",
+    "\uff0d1",
+    "\uff20SUM(A1)",
+  ])
+    expect(toCsvLine({ ...line, description: formula }, { asset: usdc, paid: null })).toContain(`'${formula}`);
 });
 
 test("the statement command prints CSV and JSON", async () => {
