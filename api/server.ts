@@ -29,9 +29,13 @@ const REQUEST_TIMEOUT_MS = 30_000;
 
 /**
  * Returns the HTTP server, which does not listen yet. Closing it answers all long polls first.
- * @param silenceMs how long a connection may be silent while a request is answered; a test shortens it
+ * @param timeLimits.silenceMs how long a connection may be silent while a request is answered; a test shortens it
+ * @param timeLimits.requestMs how long a request may take to arrive; a test shortens it
  */
-export function buildServer(deps: ApiDeps, { silenceMs = SILENCE_MS }: { silenceMs?: number } = {}): FastifyInstance {
+export function buildServer(
+  deps: ApiDeps,
+  { silenceMs = SILENCE_MS, requestMs = REQUEST_TIMEOUT_MS }: { silenceMs?: number; requestMs?: number } = {},
+): FastifyInstance {
   const app: FastifyInstance = fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
     // observeRequests writes one line per request. All lines get the request's id from its context.
@@ -42,7 +46,9 @@ export function buildServer(deps: ApiDeps, { silenceMs = SILENCE_MS }: { silence
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionTimeout: silenceMs,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: requestMs,
+    // While the limit of the headers is the longer one (60 s by default), Node ends a body by that one.
+    http: { headersTimeout: requestMs, requestTimeout: requestMs, connectionsCheckingInterval: requestMs },
     // Apps that receive a payment link often send HEAD first.
     exposeHeadRoutes: true,
     // Wallets concatenate the base address and the path, which can double slashes.

@@ -112,8 +112,8 @@ export type StartOptions = {
   prices?: readonly object[];
   /** How servers that callers name are fetched; any address is allowed when unset. */
   safeFetch?: SafeFetch;
-  /** How long a connection may be silent while a request is answered, milliseconds; the api's own limit when unset. */
-  silenceMs?: number;
+  /** How long clients may take and be silent; the api's own limits when unset. */
+  timeLimits?: Parameters<typeof buildServer>[1];
   /** Webhook endpoints may be on this machine. */
   allowsPrivateHooks?: boolean;
 };
@@ -211,7 +211,7 @@ export async function startApi(options: StartOptions = {}) {
     appSchemes: new Set(["mywallet", "myapp"]),
     publicUrl: options.publicUrl ?? (options.ownUrl ? `http://127.0.0.1:${port}` : publicUrl),
   };
-  const app = buildServer(apiDeps, options.silenceMs === undefined ? {} : { silenceMs: options.silenceMs });
+  const app = buildServer(apiDeps, options.timeLimits);
   await app.listen({ host: "127.0.0.1", port });
   addCleanup(async () => {
     await app.close();
