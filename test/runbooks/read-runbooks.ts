@@ -5,7 +5,7 @@ export type Runbook = {
   name: string;
   text: string;
   queries: string[];
-  /** The arguments of `npm run admin --`, of each command. */
+  /** The arguments of `npm run admin --`, of each command, without the file that takes its output. */
   adminCommands: string[];
   /** The arguments of `signer`, of each command that reads its store. */
   signerCommands: string[];
@@ -23,7 +23,7 @@ export const readRunbooks = (): Runbook[] =>
       name: file.replace(/\.md$/, ""),
       text,
       queries: listQueries(text),
-      adminCommands: listCommands(text, /^npm run admin -- (.+)$/),
+      adminCommands: listCommands(text, /^npm run (?:--silent )?admin -- (.+?)(?: > \S+)?$/),
       signerCommands: listCommands(text, /^signer (waiting|audit .+)$/),
       metrics: [...new Set(text.match(/\bpay_[a-z_]+/g) ?? [])],
     };
