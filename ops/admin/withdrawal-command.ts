@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { canonicalAddress, canonicalAsset } from "../../chains/canonical-ids.ts";
 import { sign } from "../../payments/merchants/sign-decisions.ts";
-import { type AddAction, parseMinorUnits, UsageError } from "./command.ts";
+import { type AddAction, parseMinorUnits, toJsonLine, UsageError } from "./command.ts";
 import { addSigningOptions, readSigningKey } from "./signing-options.ts";
 
 /** Adds to `payouts` the command that signs an operator's approval of a withdrawal, for the file that `signer withdraw` reads. */
@@ -24,7 +24,8 @@ export function addWithdrawalCommand(payouts: Command, addAction: AddAction): vo
       const one = { asset: canonicalAsset(asset), receiver: canonicalAddress(asset, receiver), reference };
       const subject = { action: "withdraw capital", ...one, amount: BigInt(amount) } as const;
       await context.record("withdrawal.approved", reference);
-      return { value: sign(context, { subject, by }) };
+      const approval = sign(context, { subject, by });
+      return { value: approval, lines: [toJsonLine(approval)] };
     },
   );
 }
