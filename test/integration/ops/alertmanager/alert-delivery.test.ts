@@ -85,6 +85,8 @@ test("endpoints that are all down send one page, and another chain's alerts arri
     "LaneStuck",
     "EndpointsDisagree",
     "EndpointAgreementPending",
+    "HistoryNotListed",
+    "HistoryUnreadable",
     "PaymentsOverdue",
     "PaymentStuck",
   ].map((name) => alert(name, { chain: "dead", role: "worker" }));
@@ -104,6 +106,15 @@ test("endpoints that are all down send one page, and another chain's alerts arri
     .filter(({ labels }) => labels["chain"] === "alive")
     .map(({ labels }) => labels["alertname"]);
   expect(new Set(ofAlive)).toEqual(new Set(["RpcAllDown", "WatcherBehind"]));
+});
+
+test("server errors page also while no endpoint of one chain answers the api", async () => {
+  const down = alert("RpcAllDown", { chain: "one of many", role: "api" });
+  await post([down]);
+  await arrival(down);
+  const errors = alert("IngressErrorBudgetBurnFast", { while: "a chain is down" });
+  await post([errors]);
+  await arrival(errors);
 });
 
 test("payments that do not end page by themselves only where no alert names the cause", async () => {
