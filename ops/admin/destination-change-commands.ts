@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { decideChange, findChangeOwner, listAllChanges } from "../../payments/merchants/decide-changes.ts";
 import type { Voucher } from "../../payments/merchants/sign-decisions.ts";
 import { type AddAction, type Context, oneOf, RefusedError, UsageError, unwrap, wholeNumber } from "./command.ts";
+import { requireMerchant } from "./require-merchant.ts";
 import { addSigningOptions, readSigningKey } from "./signing-options.ts";
 
 const parseState = oneOf("requested", "approved", "applied", "rejected");
@@ -26,6 +27,7 @@ export function addDestinationChangeCommands(destinations: Command, addAction: A
       .option("--merchant <id>", "only of this merchant")
       .option("--limit <number>", "most rows to list", wholeNumber, "50"),
     async (context, _args, { state, merchant: merchantId, limit }) => {
+      if (merchantId !== undefined) await requireMerchant(context, merchantId);
       const filter = { merchantId, state: state === undefined ? undefined : parseState(state), limit: Number(limit) };
       return { value: await listAllChanges(context, filter) };
     },

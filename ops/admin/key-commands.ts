@@ -62,10 +62,13 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
       .option("--now", "end every former secret at once"),
     async (context, [id = ""], { until, now }) => {
       if (until !== undefined && now !== undefined) throw new UsageError("--until and --now exclude each other");
+      const actor = await context.actor();
       const wanted = until === undefined ? undefined : new Date(until);
+      if (wanted && wanted <= context.now())
+        throw new UsageError("--until: is in the past; --now ends every former secret at once");
       const previousUntil = now === undefined ? wanted : context.now();
       const keepsFormer = now === undefined;
-      const rotated = await rotateApiKey(context, { actor: await context.actor(), id, previousUntil, keepsFormer });
+      const rotated = await rotateApiKey(context, { actor, id, previousUntil, keepsFormer });
       const { apiKey, key } = unwrap(rotated);
       return { value: { keyId: apiKey.id, apiKey: key, formerWorksUntil: apiKey.previousUntil } };
     },

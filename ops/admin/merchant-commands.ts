@@ -5,6 +5,7 @@ import { listDeletedMerchants, readDebt } from "../../payments/maintenance/opera
 import { listDestinations } from "../../payments/merchants/destinations.ts";
 import { changeMerchant, createMerchant, findMerchant, listMerchants } from "../../payments/merchants/merchants.ts";
 import { holdPayouts } from "../../payments/payouts/payout-policies.ts";
+import { requireAccount } from "./account-commands.ts";
 import { type AddAction, oneOf, parseMode, show, unwrap } from "./command.ts";
 import { addStatementCommand } from "./merchant-statement-command.ts";
 import { requireMerchant, requireMerchantToChange } from "./require-merchant.ts";
@@ -24,6 +25,7 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
       .requiredOption("--name <name>", "the name that buyers see")
       .requiredOption("--email <address>", "email address of the merchant"),
     async (context, _args, { account = "", mode, name = "", email = "" }) => {
+      await requireAccount(context, account);
       const owner = { actor: await context.actor(), accountId: account, mode: parseMode(mode) };
       const { id } = await createMerchant(context, { ...owner, name, email });
       return { value: { merchantId: id } };
@@ -38,6 +40,7 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
       .option("--deleted", "list deleted merchants, with the amounts that they are still owed")
       .addHelpText("after", "\nA deleted merchant is still paid what it is owed, and every command here accepts it."),
     async (context, _args, { account = "", mode, deleted }) => {
+      await requireAccount(context, account);
       const query = { accountId: account, mode: parseMode(mode), limit: 1_000 };
       if (deleted) return { value: await listDeletedMerchants(context, query) };
       const listed = unwrap(await listMerchants(context, query));

@@ -4,6 +4,7 @@ import { readCollected } from "../../payments/buyer-data/collected-data.ts";
 import { deleteCollected } from "../../payments/buyer-data/delete-collected.ts";
 import { listPaymentLines, retryPayment } from "../../payments/maintenance/operator-actions.ts";
 import { type PaymentReport, readPaymentReport } from "../../payments/maintenance/payment-report.ts";
+import { requireAccount } from "./account-commands.ts";
 import {
   type AddAction,
   describe,
@@ -16,6 +17,7 @@ import {
   wholeNumber,
 } from "./command.ts";
 import { describeLanes, readLanesOf } from "./lane-funds.ts";
+import { requireMerchant } from "./require-merchant.ts";
 
 /** Most payments that are listed when one id names several, such as the payments of a payout. */
 const MOST_NAMED = 1_000;
@@ -34,15 +36,18 @@ export function addPaymentCommands(program: Command, addAction: AddAction): void
       .option("--state <state>", "only in this state", parseState)
       .option("--since <time>", `only created since this time (${TIMES})`, time)
       .option("--limit <number>", "most payments to list", wholeNumber, "50"),
-    async (context, _args, { account: accountId, merchant: merchantId, state, since, limit }) => ({
-      value: await listPaymentLines(context, {
+    async (context, _args, { account: accountId, merchant: merchantId, state, since, limit }) => {
+      if (accountId !== undefined) await requireAccount(context, accountId);
+      if (merchantId !== undefined) await requireMerchant(context, merchantId);
+      const value = await listPaymentLines(context, {
         accountId,
         merchantId,
         state: state === undefined ? undefined : parseState(state),
         since: since === undefined ? undefined : new Date(since),
         limit: Number(limit),
-      }),
-    }),
+      });
+      return { value };
+    },
   );
   addAction(
     payments

@@ -5,6 +5,7 @@ import { type RefundStatus, refundStatuses } from "../../payments/payouts/refund
 import { withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import { type AddAction, oneOf, parseMinorUnits, UsageError, unwrap, wholeNumber } from "./command.ts";
+import { requireMerchant } from "./require-merchant.ts";
 import { addSigningOptions, readSigningKey } from "./signing-options.ts";
 
 const parseStatus = oneOf(...refundStatuses);
@@ -32,6 +33,7 @@ export function addRefundCommands(program: Command, addAction: AddAction): void 
       .option("--status <status>", `${refundStatuses.join(", ")}; default: pending and held`, parseStatus)
       .option("--limit <number>", "most refunds to list", wholeNumber, "200"),
     async (context, _args, { merchant, payment: paymentId, status, limit }) => {
+      if (merchant !== undefined) await requireMerchant(context, merchant);
       const statuses: readonly RefundStatus[] = status === undefined ? ["pending", "held"] : [parseStatus(status)];
       const filter = { merchantIds: merchant === undefined ? undefined : [merchant], paymentId, statuses };
       return { value: unwrap(await listRefundViews(context, { ...filter, limit: Number(limit) })).items };

@@ -6,6 +6,7 @@ import { type EventType, isEventType } from "../../payments/webhooks/event-types
 import { findDelivery, listDeliveries } from "../../payments/webhooks/list-deliveries.ts";
 import { listEvents } from "../../payments/webhooks/list-events.ts";
 import { type Replay, replayEvent, replayEvents, sendTestEvent } from "../../payments/webhooks/replay-events.ts";
+import { requireAccount } from "./account-commands.ts";
 import {
   type AddAction,
   type Context,
@@ -52,9 +53,10 @@ function addEndpointCommands(webhooks: Command, addAction: AddAction): void {
       return { value: { id: created.endpoint.id, secret: created.secret } };
     },
   );
-  addAction(ofAccount("list", "list the endpoints of an account"), async (context, _args, options) => ({
-    value: await listEndpoints(context, ownerOf(options)),
-  }));
+  addAction(ofAccount("list", "list the endpoints of an account"), async (context, _args, options) => {
+    await requireAccount(context, options["account"] ?? "");
+    return { value: await listEndpoints(context, ownerOf(options)) };
+  });
   addAction(ofEndpoint("show", "show an endpoint without its secret"), async (context, [endpointId = ""]) => ({
     value: unwrap(await findEndpoint(context, { endpointId })),
   }));
@@ -138,6 +140,7 @@ function addDeliveryCommands(webhooks: Command, addAction: AddAction): void {
       .option("--cursor <cursor>", "continue after this cursor")
       .option("--limit <number>", "most events to list", wholeNumber, "50"),
     async (context, _args, options) => {
+      await requireAccount(context, options["account"] ?? "");
       const query = { cursor: options["cursor"], limit: Number(options["limit"]), payload: "full" as const };
       const page = unwrap(await listEvents(context, { ...ownerOf(options), ...query }));
       return { value: page, lines: [...page.items.map(toJsonLine), `cursor ${page.nextCursor}`] };
@@ -154,7 +157,6 @@ function addDeliveryCommands(webhooks: Command, addAction: AddAction): void {
     async (context, [endpointId = ""], options) => {
       const { event: eventId } = options;
       const which = readReplay(context, options);
-      if (!eventId && !which) throw new UsageError("expected --event, --since or --given-up");
       const actor = await context.actor();
       if (eventId) return { value: unwrap(await replayEvent(context, { endpointId, eventId, actor })) };
       return { value: which && (await replayAll(context, { endpointId, actor, which })) };
@@ -162,9 +164,13 @@ function addDeliveryCommands(webhooks: Command, addAction: AddAction): void {
   );
 }
 
-function readReplay({ now }: Context, { since, until, givenUp }: Options): Replay | undefined {
-  if (since) return { since: new Date(since), until: until ? new Date(until) : now() };
-  return givenUp ? { state: "given_up" } : undefined;
+/** Returns which events are sent again; undefined with `--event`. Throws UsageError unless the options name one kind of them. */
+function readReplay({ now }: Context, { event, since, until, givenUp }: Options): Replay | undefined {
+  const named = [event, since, givenUp].filter((option) => option !== undefined);
+  if (named.length !== 1) throw new UsageError("expected --event, --since or --given-up, and only one of them");
+  if (until !== undefined && since === undefined) throw new UsageError("--until requires --since");
+  if (givenUp !== undefined) return { state: "given_up" };
+  return since === undefined ? undefined : { since: new Date(since), until: until ? new Date(until) : now() };
 }
 
 async function replayAll(context: Context, args: Parameters<typeof replayEvents>[1]): Promise<{ count: number }> {
