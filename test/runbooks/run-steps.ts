@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { createPayment } from "../../local/buyer-client.ts";
 import { execute } from "../../local/execute-sql.ts";
 import type { Stack } from "../../local/stack.ts";
+import { shopOf } from "./bed-actions.ts";
 import type { Runbook } from "./read-runbooks.ts";
 import type { TestBed } from "./test-bed.ts";
 
@@ -22,7 +24,12 @@ const FINDS = { worstCode: 1 };
 /** Runs the queries of a runbook, and its commands that only read and need no value of the operator's, as they are written. */
 export async function runChecks(bed: TestBed, { queries, text, ...runbook }: Runbook): Promise<Outcome[]> {
   const { stack } = bed;
-  const fill = fillFiles(bed);
+  const files = { networks: join(stack.dir, "networks.json"), heads: bed.auditSink };
+  // Only where a step names one: some faults keep payments from being created.
+  const payment = text.includes("pay_…")
+    ? await createPayment(shopOf(bed), { referenceId: `step of ${runbook.name}`, cents: "500" })
+    : "";
+  const fill = (line: string) => fillCommand(line, { ...files, pages: bed.pages.url, payment });
   const outcomes: Outcome[] = [];
   for (const query of queries) outcomes.push(await runQuery(stack, query));
   const commands = runbook.adminCommands.filter((line) => READS.test(line)).map(fill);
@@ -37,16 +44,16 @@ export async function runChecks(bed: TestBed, { queries, text, ...runbook }: Run
   return outcomes;
 }
 
-/** Returns what replaces the names of files and of the public address in a command by those of the stack, whose database has a payment. */
-function fillFiles({ stack, pages, auditSink }: TestBed): (line: string) => string {
-  const networks = join(stack.dir, "networks.json");
-  return (line) =>
-    line
-      .replace("--networks FILE", `--networks ${networks}`)
-      .replace(/--heads (FILE|heads\.jsonl)/, `--heads ${auditSink}`)
-      .replace("https://…", pages.url)
-      .replace(" --payment pay_…", "");
-}
+/** Returns a command of a runbook with the files, the public address and a payment of a stack in place of the text's. */
+export const fillCommand = (
+  line: string,
+  { networks, heads, pages, payment }: { networks: string; heads: string; pages: string; payment: string },
+): string =>
+  line
+    .replace("--networks FILE", `--networks ${networks}`)
+    .replace(/--heads (FILE|heads\.jsonl)/, `--heads ${heads}`)
+    .replace("--url https://…", `--url ${pages}`)
+    .replace("--payment pay_…", `--payment ${payment}`);
 
 /**
  * Runs a command that the runbook names.
