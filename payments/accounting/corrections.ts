@@ -1,4 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
+import { canonicalAddress, canonicalAsset, nativeAsset } from "../../chains/canonical-ids.ts";
+import { findChainDriver } from "../../chains/find-chain-driver.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { hasOpenException } from "../../db/queries/exceptions.ts";
 import { type Balance, type BalanceFilter, listBalances } from "../../db/queries/ledger-balances.ts";
@@ -6,6 +8,7 @@ import { type Group, insertGroups, keepNewGroups, listBookedEntries } from "../.
 import { wakeShortPayouts } from "../../db/queries/payout-queue.ts";
 import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
+import { validateAsset } from "../merchants/validate-destinations.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { chainOf } from "../payouts/sign-payout.ts";
 import { accounts } from "./ledger-accounts.ts";
@@ -36,17 +39,33 @@ const byHand: readonly string[] = [
 
 const isLane = (account: string): boolean => /^lane:./.test(account);
 
+/** Returns the error of an asset that no account of ours can hold, or undefined. */
+function validateHeldAsset(asset: string): string | undefined {
+  const driver = findChainDriver(asset);
+  if (driver && canonicalAsset(asset) === nativeAsset(chainOf(asset))) return undefined;
+  return validateAsset(asset) ?? (driver ? undefined : "asset: its chain is of no known family");
+}
+
+/** Returns a correction as the ledger spells it: explorers show EVM addresses in mixed case. */
+function toBooked({ debit, credit, asset, ...rest }: Correction): Correction {
+  const spell = (account: string) =>
+    isLane(account) ? accounts.lane(canonicalAddress(asset, account.slice("lane:".length))) : account;
+  return { ...rest, debit: spell(debit), credit: spell(credit), asset: canonicalAsset(asset) };
+}
+
 /**
  * Books a correction as a new group, because ledger entries never change. Repeating the same correction under the same
- * reference books it once and returns `repeated`. Refuses with `invalid_state` an account that is closed to manual
- * bookings, a lane with an open exception (booking that one accounts for its money), and a reference that another correction
- * has.
+ * reference books it once and returns `repeated`. Refuses with `params_validation` a text that is no asset, and with
+ * `invalid_state` an account that is closed to manual bookings, a lane with an open exception (booking that one accounts for
+ * its money), and a reference that another correction has.
  */
 export async function correctLedger(
   deps: Deps,
   { actor, ...correction }: Correction & { actor: AuditActor },
 ): Promise<Result<{ reference: string; repeated: boolean }>> {
-  const { reference, debit, credit, asset, amount, note } = correction;
+  const error = validateHeldAsset(correction.asset);
+  if (error) return refuse("params_validation", error);
+  const { reference, debit, credit, asset, amount, note } = toBooked(correction);
   for (const account of [debit, credit])
     if (!byHand.includes(account) && !isLane(account))
       return refuse("invalid_state", `${account}: expected ${byHand.join(", ")} or lane: and an address`);
@@ -84,5 +103,5 @@ async function isBooked(db: Db, { kind, subject, entries, note }: Group): Promis
 
 /** Returns account balances at the end of a UTC day (YYYY-MM-DD), or now. */
 export function readBalances({ db }: Pick<Deps, "db">, filter: BalanceFilter): Promise<Balance[]> {
-  return listBalances(db, filter);
+  return listBalances(db, { ...filter, asset: filter.asset === undefined ? undefined : canonicalAsset(filter.asset) });
 }
