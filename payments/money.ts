@@ -1,3 +1,4 @@
+import { parseAssetId } from "../chains/caip.ts";
 import { canonicalAsset } from "../chains/canonical-ids.ts";
 import type { Token } from "../chains/chain.ts";
 import type { Network } from "../runtime/networks/read-networks.ts";
@@ -43,6 +44,14 @@ export function canonicalUnit(unit: string): string {
 /** Returns the decimals of an ISO 4217 currency's minor unit; undefined when there is no such currency. */
 export function currencyDecimals(code: string): number | undefined {
   return currencies.has(code) ? (oddDecimals.get(code) ?? 2) : undefined;
+}
+
+/** Validates a unit. Returns the error, or undefined for a known currency or a well-formed asset. */
+export function validateUnit(unit: string): string | undefined {
+  if (unit.startsWith("caip19/"))
+    return parseAssetId(unit.slice(7)) ? undefined : "is not a CAIP-19 asset behind caip19/";
+  if (!unit.startsWith("iso4217/")) return "expected iso4217/ and a currency code, or caip19/ and an asset";
+  return currencyDecimals(unit.slice(8)) === undefined ? "is not a currency of ISO 4217" : undefined;
 }
 
 /**

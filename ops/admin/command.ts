@@ -196,7 +196,7 @@ export function oneOf<const W extends string>(...words: readonly W[]): (text: st
 export const parseMode = oneOf("live", "test");
 
 export function wholeNumber(text: string): string {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("expected a whole number");
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("expected a whole number from 1 to 999999");
   return text;
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { parseAccountId } from "../../chains/caip.ts";
 import { listPaymentsNamed } from "../../db/queries/payment-references.ts";
 import { readCollected } from "../../payments/buyer-data/collected-data.ts";
 import { deleteCollected } from "../../payments/buyer-data/delete-collected.ts";
@@ -111,6 +112,8 @@ Examples:
     async (context, _args, { payment: paymentId, account }) => {
       const of = paymentId ? { paymentId } : account ? { account } : undefined;
       if (!of || (paymentId && account)) throw new UsageError("expected --payment or --account");
+      if (account && !parseAccountId(account))
+        throw new UsageError("--account: expected a CAIP-10 account such as eip155:8453:0x…");
       return { value: await deleteCollected(context, { of, actor: await context.actor() }) };
     },
   );

@@ -1,5 +1,10 @@
 import type { Command } from "commander";
-import { addPolicy, listPolicies, removePolicy } from "../../payments/buyer-data/collection-policies.ts";
+import {
+  addPolicy,
+  listPolicies,
+  removePolicy,
+  validatePolicy,
+} from "../../payments/buyer-data/collection-policies.ts";
 import { type AddAction, RefusedError, UsageError } from "./command.ts";
 import { requireMerchant } from "./require-merchant.ts";
 
@@ -18,12 +23,14 @@ export function addPolicyCommands(program: Command, addAction: AddAction): void 
       if ((unit === undefined) !== (minimum === undefined))
         throw new UsageError("--unit and --minimum require each other");
       if (minimum !== undefined && !/^\d{1,78}$/.test(minimum)) throw new UsageError("--minimum: expected minor units");
-      const actor = await context.actor();
       const policy = {
         asset: asset ?? null,
         unit: unit ?? null,
         minimum: minimum === undefined ? null : BigInt(minimum),
       };
+      const error = validatePolicy(policy);
+      if (error) throw new UsageError(`--${error}`);
+      const actor = await context.actor();
       const value = await addPolicy(context, { actor, merchantId, ...policy });
       return { value };
     },

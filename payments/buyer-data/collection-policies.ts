@@ -8,7 +8,8 @@ import {
   listCollectionPolicies,
 } from "../../db/queries/collection-policies.ts";
 import { newId } from "../ids.ts";
-import { canonicalUnit } from "../money.ts";
+import { validateAsset } from "../merchants/validate-destinations.ts";
+import { canonicalUnit, validateUnit } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
@@ -26,6 +27,14 @@ export function needsData(policies: readonly Policy[], paid: { asset: string; un
       (asset === null || asset === paid.asset) &&
       (unit === null || (canonicalUnit(unit) === canonicalUnit(paid.unit) && paid.value >= (minimum ?? 0n))),
   );
+}
+
+/** Returns the error of an asset or a unit that no payment can have, so that the policy would select none; else undefined. */
+export function validatePolicy({ asset, unit }: Pick<Policy, "asset" | "unit">): string | undefined {
+  const error = asset === null ? undefined : validateAsset(asset);
+  if (error || unit === null) return error;
+  const unitError = validateUnit(unit);
+  return unitError && `unit: ${unitError}`;
 }
 
 /** Adds a policy. It applies to options created from now on. */

@@ -1,11 +1,10 @@
-import { parseAssetId } from "../../chains/caip.ts";
 import { findPayableMerchant } from "../../db/queries/merchants.ts";
 import { insertPayment } from "../../db/queries/payments.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { type KeyClaim, toClaimedKey } from "../idempotency-keys.ts";
 import { newId } from "../ids.ts";
 import type { Caller } from "../merchants/callers.ts";
-import { currencyDecimals } from "../money.ts";
+import { validateUnit } from "../money.ts";
 import { explainUnpayable, findPayable } from "../options/payable-assets.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { PaymentView } from "../views.ts";
@@ -99,12 +98,4 @@ export async function writePayment(
   if (!isInserted) return undefined;
   deps.metrics.paymentTransitions.inc({ mode, from: "new", to: "requires_action" });
   return view;
-}
-
-/** Validates a unit. Returns the error, or undefined for a known currency or a well-formed asset. */
-function validateUnit(unit: string): string | undefined {
-  if (unit.startsWith("caip19/"))
-    return parseAssetId(unit.slice(7)) ? undefined : "is not a CAIP-19 asset behind caip19/";
-  if (!unit.startsWith("iso4217/")) return "expected iso4217/ and a currency code, or caip19/ and an asset";
-  return currencyDecimals(unit.slice(8)) === undefined ? "is not a currency of ISO 4217" : undefined;
 }

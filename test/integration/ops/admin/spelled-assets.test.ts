@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { adminIn } from "../../../support/admin.ts";
 import { execute } from "../../../support/execute-sql.ts";
@@ -10,10 +11,9 @@ const asset = "eip155:8453/erc20:0x833589fcd6edb6e08f4c7c32d4f71b54bda02913";
 const shown = "eip155:8453/erc20:0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 const lane = `0x${"ab".repeat(20)}`;
 
-let corrections = 0;
 const correct = (on: string, debit = "losses") =>
   admin(
-    ...["ledger", "correct", "--reference", `OPS-${(corrections += 1)}`, "--note", "a test"],
+    ...["ledger", "correct", "--reference", randomUUID(), "--note", "a test"],
     ...["--debit", debit, "--credit", "treasury", "--amount", "5", "--asset", on],
   );
 
@@ -48,4 +48,24 @@ test("a correction of a lane with an open exception is refused however the lane'
       code: 1,
       stderr: expect.stringContaining("has an open exception"),
     });
+});
+
+test.each([
+  [["--unit", "USD", "--minimum", "100000"], "--unit: expected iso4217/ and a currency code, or caip19/ and an asset"],
+  [["--unit", "iso4217/usd", "--minimum", "100000"], "--unit: is not a currency of ISO 4217"],
+  [["--asset", "USDC"], "--asset: expected a CAIP-19 asset such as eip155:8453/erc20:0x…"],
+])("a policy with %j is refused: it would ask no buyer for data", async (options, said) => {
+  const set = ["--name", "Shop", "--merchant", "Corner", "--email", "c@example.test", "--scopes", "refunds"];
+  const { merchantId } = JSON.parse((await admin("accounts", "set-up", ...set, "--json")).stdout) as {
+    merchantId: string;
+  };
+  expect(await admin("policies", "add", merchantId, ...options)).toEqual({ code: 2, stdout: "", stderr: `${said}\n` });
+  expect((await admin("policies", "list", merchantId)).stdout).toBe("none\n");
+});
+
+test("a deletion of buyer data that names no account of a chain is refused", async () => {
+  expect(await admin("collected-data", "delete", "--account", lane)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--account: expected a CAIP-10 account"),
+  });
 });
