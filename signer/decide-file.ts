@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { ConfigError, type SignerConfig } from "../runtime/config.ts";
 import { createLog } from "../runtime/log.ts";
-import { readNetworks, readText } from "../runtime/networks/read-networks.ts";
+import { readNetworks } from "../runtime/networks/read-networks.ts";
 import { listWaitingKeys } from "./approval-keys.ts";
 import { recordLimits } from "./audit/limits-changes.ts";
 import { decideStatements } from "./claim-destinations.ts";
 import { listWaiting } from "./destinations.ts";
 import { openLimits } from "./limits.ts";
 import { type Statement, statement } from "./protocol.ts";
+import { readJsonArgument } from "./read-argument.ts";
 import { findHoldEnd } from "./stops.ts";
 import { openStore } from "./store.ts";
 
@@ -50,10 +51,7 @@ export function showWaiting(config: SignerConfig): void {
 }
 
 function readStatements(file: string): Statement[] {
-  const text = readText(file);
-  try {
-    return statementFile.parse(JSON.parse(text));
-  } catch {
-    throw new ConfigError(`${file} holds neither a signed statement nor a list of them`);
-  }
+  const parsed = statementFile.safeParse(readJsonArgument(file));
+  if (!parsed.success) throw new ConfigError(`${file} holds neither a signed statement nor a list of them`);
+  return parsed.data;
 }

@@ -6,7 +6,7 @@ import { ConfigError, describeIssues, readSignerConfig, type SignerConfig } from
 import { createLog, type Log } from "../runtime/log.ts";
 import { readLogFields } from "../runtime/log-context.ts";
 import { createMetrics } from "../runtime/metrics.ts";
-import { readNetworks, readText } from "../runtime/networks/read-networks.ts";
+import { readNetworks } from "../runtime/networks/read-networks.ts";
 import { startProbes } from "../runtime/probes.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
 import { repeatEvery } from "../runtime/repeat.ts";
@@ -26,6 +26,7 @@ import { createStore } from "./create-store.ts";
 import { decideFile, showWaiting } from "./decide-file.ts";
 import { openLimits } from "./limits.ts";
 import { openTreasuryKeys } from "./open-treasury-keys.ts";
+import { readJsonArgument } from "./read-argument.ts";
 import { readListen } from "./read-listen.ts";
 import { rebuildPayouts } from "./rebuild.ts";
 import { readRebuildOptions } from "./rebuild-options.ts";
@@ -180,7 +181,7 @@ async function withdraw(config: SignerConfig, log: Log, [file = ""]: string[]): 
   const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log, observe: recordLimits({ store, now }) });
   recordAssets(store, chains, now());
   const treasuryKeys = await openTreasuryKeys(chains);
-  const parsed = withdrawalFile.safeParse(JSON.parse(readText(file)), { reportInput: false });
+  const parsed = withdrawalFile.safeParse(readJsonArgument(file), { reportInput: false });
   if (!parsed.success) throw new ConfigError(describeIssues("the file of the withdrawal", parsed.error));
   const checkChain = createChainCheck({ chains, log, now });
   const deps = {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { ConfigError } from "../../runtime/config.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
@@ -45,6 +46,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<numbe
   try {
     program.parse(args, { from: "user" });
     const { networks: file, json } = program.opts<{ networks: string; json?: true }>();
+    if (!existsSync(file)) throw new ConfigError(`--networks: there is no file ${file}`);
     const networks = readNetworks(file);
     let started = 0;
     const findings = await runPreflight({ networks, env: io.env, now: io.now }, (text) => {

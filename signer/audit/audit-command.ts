@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { readHeadLines } from "../../runtime/audit-head-lines.ts";
 import { ConfigError, type SignerConfig } from "../../runtime/config.ts";
-import { readText } from "../../runtime/networks/read-networks.ts";
+import { readArgument } from "../read-argument.ts";
 import { openStore, type Store } from "../store.ts";
 import { readEntries } from "./entries.ts";
 import { verifyLog } from "./verify-log.ts";
@@ -27,7 +27,7 @@ function printEntries(store: Store): void {
 
 function verify(store: Store, args: readonly string[]): void {
   const { heads: file } = parseArgs({ args: [...args], options: { heads: { type: "string" } } }).values;
-  const exported = file === undefined ? [] : readHeadLines(readText(file), "signer");
+  const exported = file === undefined ? [] : readHeadLines(readArgument(file), "signer");
   if ("problem" in exported) throw new ConfigError(`--heads: ${exported.problem}`);
   const { entries, head, findings } = verifyLog(store, exported);
   console.log(`${entries} entries${head ? `, the newest is ${head.day}/${head.sequence} with hash ${head.hash}` : ""}`);

@@ -232,3 +232,17 @@ test("a claim whose time comes while the process is paused applies when the paus
   await waitFor(() => countWaiting() === 0, { within: 10_000, what: "the destination applies" });
   expect(await claim(fresh)).toMatchObject({ state: "applied" });
 });
+
+test.each([
+  [["decide"], "expected a file"],
+  [["decide", "/nowhere/decision.json"], "the file /nowhere/decision.json cannot be read (ENOENT)"],
+  [["decide", import.meta.filename], `the file ${import.meta.filename} is not JSON`],
+  [["withdraw", "/nowhere/withdrawal.json"], "the file /nowhere/withdrawal.json cannot be read (ENOENT)"],
+  [["withdraw", import.meta.filename], `the file ${import.meta.filename} is not JSON`],
+  [["audit", "verify", "--heads", "/nowhere/heads"], "the file /nowhere/heads cannot be read (ENOENT)"],
+])("signer %j names the file that is wrong, and not the networks file", async (args, said) => {
+  const { run } = await setUp();
+  const { code, stderr } = await run(...args);
+  expect(code).toBe(1);
+  expect(stderr.trim().split("\n").at(-1)).toContain(said);
+});

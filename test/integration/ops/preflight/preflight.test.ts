@@ -93,6 +93,10 @@ test("the process prints JSON, shows progress on stderr, and exits with 1 when t
 });
 
 test("a call without a networks file, or with an invalid one, exits with 2 and names the problem", async () => {
+  expect(await runProgram("preflight", ["--networks", "/nowhere"], world.env)).toMatchObject({
+    code: 2,
+    stderr: "--networks: there is no file /nowhere\n",
+  });
   expect(await world.run({ ...world.document(), chains: [] }, { args: [] })).toMatchObject({
     code: 2,
     stdout: "",
