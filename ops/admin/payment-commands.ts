@@ -19,6 +19,7 @@ import {
 } from "./command.ts";
 import { describeLanes, readLanesOf } from "./lane-funds.ts";
 import { requireMerchant } from "./require-merchant.ts";
+import { requirePayment } from "./require-payment.ts";
 
 /** Most payments that are listed when one id names several, such as the payments of a payout. */
 const MOST_NAMED = 1_000;
@@ -98,6 +99,7 @@ Examples:
     collected.command("show <payment>").description("decrypt and show it; the access is recorded in the audit log"),
     async (context, [id = ""]) => {
       const decryptBuyerData = context.decryptWith("buyer-data");
+      await requirePayment(context, id);
       await context.record("collected_data.read", id);
       const kept = await readCollected({ ...context, decryptBuyerData }, id);
       return { value: kept, lines: kept.length > 0 ? kept.flatMap((one) => describe(one)) : ["none"] };
@@ -114,6 +116,7 @@ Examples:
       if (!of || (paymentId && account)) throw new UsageError("expected --payment or --account");
       if (account && !parseAccountId(account))
         throw new UsageError("--account: expected a CAIP-10 account such as eip155:8453:0x…");
+      if (paymentId) await requirePayment(context, paymentId);
       return { value: await deleteCollected(context, { of, actor: await context.actor() }) };
     },
   );

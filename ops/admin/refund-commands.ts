@@ -6,6 +6,7 @@ import { withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import { type AddAction, oneOf, parseMinorUnits, UsageError, unwrap, wholeNumber } from "./command.ts";
 import { requireMerchant } from "./require-merchant.ts";
+import { requirePayment } from "./require-payment.ts";
 import { addSigningOptions, readSigningKey } from "./signing-options.ts";
 
 const parseStatus = oneOf(...refundStatuses);
@@ -34,6 +35,7 @@ export function addRefundCommands(program: Command, addAction: AddAction): void 
       .option("--limit <number>", "most refunds to list", wholeNumber, "200"),
     async (context, _args, { merchant, payment: paymentId, status, limit }) => {
       if (merchant !== undefined) await requireMerchant(context, merchant);
+      if (paymentId !== undefined) await requirePayment(context, paymentId);
       const statuses: readonly RefundStatus[] = status === undefined ? ["pending", "held"] : [parseStatus(status)];
       const filter = { merchantIds: merchant === undefined ? undefined : [merchant], paymentId, statuses };
       return { value: unwrap(await listRefundViews(context, { ...filter, limit: Number(limit) })).items };

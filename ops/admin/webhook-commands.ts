@@ -19,6 +19,7 @@ import {
   unwrap,
   wholeNumber,
 } from "./command.ts";
+import { requirePayment } from "./require-payment.ts";
 
 const parseState = oneOf("pending", "delivered", "given_up");
 const parsePayload = oneOf("full", "thin");
@@ -121,6 +122,7 @@ function addDeliveryCommands(webhooks: Command, addAction: AddAction): void {
       .option("--limit <number>", "most deliveries to list", wholeNumber, "50"),
     async (context, [endpointId = ""], options) => {
       const { payment: paymentId, state, limit } = options;
+      if (paymentId !== undefined) await requirePayment(context, paymentId);
       const query = { paymentId, state: state === undefined ? undefined : parseState(state), limit: Number(limit) };
       return { value: unwrap(await listDeliveries(context, { endpointId, ...query })).items };
     },

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { adminIn } from "../../../support/admin.ts";
 import { createDatabase } from "../../../support/test-database.ts";
+import { testKeys } from "../../../support/test-deps.ts";
 
-const admin = adminIn({ DATABASE_URL: await createDatabase(), OPERATOR: "anna" });
+const admin = adminIn({ DATABASE_URL: await createDatabase(), ...testKeys, OPERATOR: "anna" });
 const account = ["--account", "acct_0", "--mode", "live"];
 
 test.each([
@@ -23,6 +24,16 @@ test.each([
 ])("%s %s says that there is no such merchant, in place of an empty list", async (...command) => {
   const run = await admin(...command, "--merchant", "mrch_0");
   expect(run).toEqual({ code: 1, stdout: "", stderr: "there is no merchant mrch_0\n" });
+});
+
+test.each([
+  ["collected-data", "show", "pay_0"],
+  ["collected-data", "delete", "--payment", "pay_0"],
+  ["refunds", "list", "--payment", "pay_0"],
+  ["webhooks", "deliveries", "whe_0", "--payment", "pay_0"],
+])("%s %s says that there is no such payment, and writes no audit entry", async (...args) => {
+  expect(await admin(...args)).toEqual({ code: 1, stdout: "", stderr: "there is no payment pay_0\n" });
+  expect((await admin("audit", "list", "--subject", "pay_0")).stdout).toBe("none\n");
 });
 
 test.each([
