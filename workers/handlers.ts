@@ -108,8 +108,11 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     };
   };
 
-  const deliver = async ({ endpointId }: { endpointId: string }, signal: AbortSignal): Promise<JobResult> =>
-    (await deliverDue(deps, { endpointId, signal })) === "more" ? rerun : done;
+  /** Returns the handler that sends an endpoint its events. An endpoint that is slow leaves the queue of the others (`onlyFast`). */
+  const deliver =
+    (onlyFast: boolean) =>
+    async ({ endpointId }: { endpointId: string }, signal: AbortSignal): Promise<JobResult> =>
+      (await deliverDue(deps, { endpointId, signal, onlyFast })) === "more" ? rerun : done;
 
   const reportWhenDue = async (at: number): Promise<void> => {
     if (at % SIGNER_HEAD_EVERY_S === 0 || (await hasUnreportedDestinations(deps)))
@@ -181,8 +184,8 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       }
       return done;
     },
-    "deliver-webhook": deliver,
-    "deliver-slow-webhook": deliver,
+    "deliver-webhook": deliver(true),
+    "deliver-slow-webhook": deliver(false),
     sweep: async ({ at }) => {
       try {
         await runSweep(at);

@@ -158,14 +158,18 @@ export function selectDueEndpoints({ now, limit }: { now: Date; limit: number })
     order by oldest.since limit ${limit} for no key update of e skip locked`;
 }
 
-/** Leases an endpoint to `owner`, or renews its lease. Returns undefined while another worker has the lease. */
+/**
+ * Leases an endpoint to `owner`, or renews its lease. Returns undefined while another worker has the lease, and with `onlyFast` for an
+ * endpoint that is slow now.
+ */
 export async function leaseEndpoint(
   db: Db,
-  args: { id: string; owner: string; now: Date; until: Date },
+  args: { id: string; owner: string; now: Date; until: Date; onlyFast: boolean },
 ): Promise<EndpointRow | undefined> {
   const { rows } = await sql<EndpointRow>`
     update webhook_endpoint set owner = ${args.owner}, lease_until = ${args.until}
     where id = ${args.id} and (owner is null or owner = ${args.owner} or lease_until <= ${args.now})
+      and (not ${args.onlyFast} or slow_until is null or slow_until <= ${args.now})
     returning *`.execute(db);
   return rows[0];
 }

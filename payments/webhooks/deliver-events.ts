@@ -66,24 +66,23 @@ function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
  * to an endpoint at a time. Delivery is at least once: after a crash between a response and its record, the same event
  * is sent again under the same id. Gives up the events of a deleted or disabled endpoint, except notices for a day after it was
  * disabled. Returns `more` when the time slice or the part has ended and events may be left. An endpoint that turns out to be
- * slow gets no further request in this run: the next sweep enqueues the rest in the queue of slow endpoints.
+ * slow gets no further request in this run: the next sweep enqueues the rest in the queue of slow endpoints. With `onlyFast`, one
+ * that is known as slow gets none at all: its earlier jobs may still wait in the queue of the others.
  */
 export async function deliverDue(
   deps: DeliveryDeps,
-  args: { endpointId: string; signal: AbortSignal },
+  { endpointId: id, signal, onlyFast = false }: { endpointId: string; signal: AbortSignal; onlyFast?: boolean },
 ): Promise<"done" | "more"> {
   const owner = randomUUID();
-  const renew = () => {
-    const now = deps.now();
-    return leaseEndpoint(deps.db, { id: args.endpointId, owner, now, until: new Date(now.getTime() + LEASE_MS) });
-  };
-  const endpoint = await renew();
+  const lease = (only = false, now = deps.now()) =>
+    leaseEndpoint(deps.db, { id, owner, now, until: new Date(now.getTime() + LEASE_MS), onlyFast: only });
+  const endpoint = await lease(onlyFast);
   if (!endpoint) return "done";
   const isClosed = endpoint.deleted_at !== null || endpoint.disabled_at !== null;
   const isLeft = isClosed && (await giveUpPart(deps, endpoint)) === "more";
-  const end = isLeft ? "more" : await pump(deps, { endpoint, renew, signal: args.signal });
+  const end = isLeft ? "more" : await pump(deps, { endpoint, renew: () => lease(), signal });
   // After an error the lease is not released; it expires, which delays the next worker.
-  await releaseEndpoint(deps.db, { id: args.endpointId, owner });
+  await releaseEndpoint(deps.db, { id, owner });
   return end;
 }
 
