@@ -131,8 +131,9 @@ export type DueEndpoint = { id: string; retry: number; lost: boolean; slow: bool
 
 /**
  * Takes endpoints with due events that no worker delivers to, the longest due first. Each endpoint goes to one sweep, and
- * is due once more at `retryAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished. `slow`: a
- * request to it took seconds of late.
+ * is due once more at `retryAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished. Such an endpoint
+ * is due once more after half the time for which its events have waited, at most ten minutes: most such jobs are not lost but wait in
+ * their queue, which must not grow with the sweeps. `slow`: a request to it took seconds of late.
  */
 export async function takeDueEndpoints(
   db: Db,
@@ -140,7 +141,9 @@ export async function takeDueEndpoints(
 ): Promise<DueEndpoint[]> {
   const { rows } = await sql<DueEndpoint>`
     with found as (${selectDueEndpoints(args)})
-    update webhook_endpoint e set due_retries = e.due_retries + 1, lease_until = ${args.retryAt}, owner = null
+    update webhook_endpoint e set due_retries = e.due_retries + 1, owner = null,
+      lease_until = greatest(${args.retryAt}::timestamptz, case when found.lost
+        then ${args.now}::timestamptz + least(interval '10 minutes', (${args.now}::timestamptz - found.since) / 2) end)
     from found where e.id = found.id
     returning e.id, e.due_retries as retry, found.lost, coalesce(e.slow_until > ${args.now}, false) as slow`.execute(
     db,
@@ -151,7 +154,7 @@ export async function takeDueEndpoints(
 /** Builds the query of the endpoints that `takeDueEndpoints` takes. Exported for a test of its query plan. */
 export function selectDueEndpoints({ now, limit }: { now: Date; limit: number }) {
   return sql`
-    select e.id, e.lease_until is not null as lost
+    select e.id, oldest.since, e.lease_until is not null as lost
     from webhook_endpoint e cross join lateral (select ${oldestDue(now)} as since) oldest
     where ${mayBeDue(now)}
       and (e.lease_until is null or e.lease_until <= ${now}) and oldest.since is not null

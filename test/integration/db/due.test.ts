@@ -207,6 +207,24 @@ test("the webhook endpoints that have waited longest are served first", async ()
   ]);
 });
 
+test("an endpoint whose jobs wait in their queue is enqueued ever more rarely, and one whose first job is lost after five seconds", async () => {
+  await db.deleteFrom("webhook_delivery").execute();
+  await insertDueEndpoint("whe_waits", ago(1_000));
+  const times: number[] = [];
+  for (let second = 0; second < 3_600; second += 1) {
+    const taken = await takeDueEndpoints(db, {
+      now: later(1_000 * second),
+      retryAt: later(1_000 * second + 5_000),
+      limit: 1,
+    });
+    if (taken.length > 0) times.push(second);
+  }
+  expect(times.slice(0, 4)).toEqual([0, 5, 10, 16]);
+  expect(times.length).toBeLessThan(20);
+  const waits = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+  expect(Math.max(...waits)).toBe(600);
+});
+
 test("the sweep reads no webhook endpoint that was deleted over a day ago", async () => {
   const day = 24 * 60 * 60_000;
   await insertDueEndpoint("whe_recent", ago(1_000));
