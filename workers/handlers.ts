@@ -162,7 +162,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     },
     "expire-payment": async ({ paymentId }) => {
       const expiry = await expirePayment(deps, paymentId);
-      return expiry.decided ? done : { rerunInMs: expiry.waitMs };
+      return expiry.decided || expiry.waitMs === undefined ? done : { rerunInMs: expiry.waitMs };
     },
     settle: async ({ settlementIds }) => {
       await dispatchSettlements(deps, settlementIds);

@@ -14,9 +14,14 @@ const RECHECK_MS = 250;
 const LONGEST_MS = 60_000;
 /** Time after the next check at which the sweep enqueues it again, in case its job was lost, milliseconds. */
 const SWEEP_AFTER_MS = 5_000;
+/** A job waits for this long, milliseconds. After a longer delay, the sweep enqueues the next one. */
+const WAITING_MS = 5_000;
 
-/** `decided: false`: the deadline has passed, but it is not known yet whether the payment was paid in time. */
-export type Expiry = { decided: true } | { decided: false; waitMs: number };
+/**
+ * `decided: false`: the deadline has passed, but it is not known yet whether the payment was paid in time. The caller checks again after
+ * `waitMs`, milliseconds; without it, the sweep enqueues the next check.
+ */
+export type Expiry = { decided: true } | { decided: false; waitMs?: number };
 
 /**
  * Expires a payment whose deadline has passed without money. A payment that is being paid, or whose deadline lies
@@ -49,11 +54,16 @@ function toExpiryRules({ chains }: PaymentDeps, at: Date): ExpiryRules {
   return { chains: ids(open), onDemand: ids(onDemand), blockSecondMs: BLOCK_SECOND_MS, goneSince: toGoneSince(at) };
 }
 
-/** Schedules the next check of an undecided payment. The delay grows with the time since the deadline. */
+/**
+ * Schedules the next check of an undecided payment. The delay grows with the time since the deadline. While jobs are late, the sweep
+ * enqueues another one beside a job that waits, and both would go on: during a long outage they would become ever more.
+ */
 async function postpone(deps: PaymentDeps, paymentId: string, at: Date): Promise<Expiry> {
   const deadline = await findPassedDeadline(deps.db, { id: paymentId, at });
   if (!deadline) return { decided: true };
   const waitMs = Math.min(LONGEST_MS, Math.max(RECHECK_MS, at.getTime() - deadline.getTime()));
-  await postponeExpiry(deps.db, { id: paymentId, dueAt: new Date(at.getTime() + waitMs + SWEEP_AFTER_MS) });
-  return { decided: false, waitMs };
+  const isWaiting = waitMs < WAITING_MS;
+  const dueAt = new Date(at.getTime() + waitMs + (isWaiting ? SWEEP_AFTER_MS : 0));
+  await postponeExpiry(deps.db, { id: paymentId, dueAt });
+  return isWaiting ? { decided: false, waitMs } : { decided: false };
 }
