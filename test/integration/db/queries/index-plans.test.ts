@@ -142,7 +142,7 @@ test("the search for payouts that a restored database has lost reads all of no t
 
 test("the clean-up deletes what is old without reading all of a table", async () => {
   const later = { db, now: () => new Date(now.getTime() + 2 * 86_400_000) };
-  await expectIndexPlans(async () => expect(await cleanUp(later)).toMatchObject({ answers: 5_000 }));
+  await expectIndexPlans(async () => expect((await cleanUp(later)).answers).toBeGreaterThanOrEqual(5_000));
 });
 
 test("operators' lists, reports and checks read all of no table that grows", async () => {
