@@ -94,14 +94,19 @@ function push(table: string, args: Args, found: RawBuilder<unknown>) {
     )`;
 }
 
-/** Takes the chains whose watcher's lease has run out, each with the next block to read. */
+/**
+ * Takes the chains whose watcher's lease has run out, each with the next block to read. Skips a chain whose cursor a transaction has
+ * locked: a worker that hangs in it would keep the other chains, and whatever the sweep enqueues after them, for 15 s.
+ */
 export async function takeDueChains(
   db: Db,
   args: { chains: readonly string[] },
 ): Promise<{ chain: string; block: number; retry: number }[]> {
   const { rows } = await sql<{ chain: string; block: number; retry: number }>`
     update chain_cursor set due_retries = due_retries + 1, due_at = clock_timestamp() + interval '2 seconds'
-    where due_at <= clock_timestamp() and chain = any(${args.chains})
+    where chain in (
+      select chain from chain_cursor where due_at <= clock_timestamp() and chain = any(${args.chains})
+      order by chain for no key update skip locked)
     returning chain, number + 1 as block, due_retries as retry`.execute(db);
   return rows;
 }

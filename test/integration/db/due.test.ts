@@ -90,6 +90,24 @@ describe("a chain without a watcher", () => {
   });
 });
 
+test("the sweep takes the other chains while a worker that hangs has locked the cursor of one", async () => {
+  await db.deleteFrom("chain_cursor").execute();
+  await sql`insert into chain_cursor (chain, number, block_id, final_number, due_at)
+    select 'eip155:' || n, 41, '0x', 40, clock_timestamp() - interval '1 second' from generate_series(78, 79) n`.execute(
+    db,
+  );
+  const chains = ["eip155:78", "eip155:79"];
+  await db.transaction().execute(async (hanging) => {
+    await sql`update chain_cursor set number = number + 1 where chain = 'eip155:78'`.execute(hanging);
+    const taken = db.transaction().execute(async (own) => {
+      await sql`set local statement_timeout = 3000`.execute(own);
+      return takeDueChains(own, { chains });
+    });
+    expect((await taken).map(({ chain }) => chain)).toEqual(["eip155:79"]);
+  });
+  expect((await takeDueChains(db, { chains })).map(({ chain }) => chain)).toEqual(["eip155:78"]);
+});
+
 const merchantsOf = async (ids: readonly string[]) => {
   const rows = await db
     .selectFrom("payment")
