@@ -1975,6 +1975,8 @@ AS $function$
       ) select 'event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
       perform set_config('pay.removes_history', 'off', true);
     when 'webhook_event' then
+      -- No more than one statement can delete with their deliveries: a merchant can make any number of refunds of a payment and withdraw
+      -- them, and a batch that times out would be repeated for ever. The payments of the others are checked again.
       -- A numbered event stays until the next one of the account's list is old too: a reader who had come to it by then has a
       -- cursor that names it. So the newest one stays.
       leaving := array(
@@ -1983,7 +1985,7 @@ AS $function$
           and not exists (select from webhook_delivery d where d.event_id = v.id and d.state = 'pending')
           and (v.position is null or (select n.at from webhook_event n where n.account_id = v.account_id and n.mode = v.mode
             and n.position > v.position order by n.position limit 1) < oldest)
-        for update);
+        limit 5000 for update);
       return query with gone as (
         delete from webhook_attempt a where a.event_id = any(leaving) returning a.*
       ) select 'webhook_attempt', count(*), case when exported then
