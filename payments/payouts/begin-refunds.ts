@@ -13,7 +13,7 @@ import { refundBegunGroup } from "../accounting/payout-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { deductFromSettlement } from "./deduct-from-settlement.ts";
-import { holdRefused } from "./hold-refused.ts";
+import { openHoldRefused } from "./hold-refused.ts";
 import {
   type ForgottenPayouts,
   type ForgottenRefunds,
@@ -69,9 +69,9 @@ export async function beginRefunds(
   const payable: DueRefund[] = [];
   const isReread = await isRereadFor(deps, due);
   const isReady = ({ asset, mixed }: DueRefund) => caughtUp.has(chainOf(asset)) && (isReread || !mixed);
-  const ready = due.filter(isReady);
-  const lost = await findForgottenRefunds(deps, ready);
+  const lost = await findForgottenRefunds(deps, due.filter(isReady));
   const { waiting, forgotten } = lost;
+  const holdRefused = openHoldRefused(deps, forgotten);
   for (const refund of due) {
     try {
       if (waiting.has(refund.id)) {
@@ -79,7 +79,7 @@ export async function beginRefunds(
         outcomes.set(refund.id, "unrecorded_payout");
         continue;
       }
-      const obstacle = isReady(refund) ? await holdRefused(deps, refund, forgotten) : "watcher_behind";
+      const obstacle = isReady(refund) ? await holdRefused(refund) : "watcher_behind";
       if (obstacle) outcomes.set(refund.id, obstacle);
       else payable.push(refund);
     } catch (error) {

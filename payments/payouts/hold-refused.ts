@@ -1,3 +1,4 @@
+import { ChainError } from "../../chains/errors.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { moveRows } from "../../db/moves.ts";
 import type { DueRefund } from "../../db/queries/refunds.ts";
@@ -18,7 +19,7 @@ type Held = "not_served" | "receiver_blocked";
  * A refund that was sent before a restore is never held: it cannot be withdrawn, so it could neither begin nor end. Nothing is sent for it
  * any more once what the chain shows is booked. Until then a reorg can revert it, and it waits as `unrecorded_payout`.
  */
-export async function holdRefused(
+async function holdRefused(
   deps: Deps,
   refund: DueRefund,
   forgotten: ForgottenPayouts,
@@ -39,6 +40,26 @@ export async function holdRefused(
   const set = { due_at: null, held_reason } as const;
   await moveRows(deps.db, "refund", { ids: [id], from: "due", to: "held", at: deps.now(), set });
   return refused;
+}
+
+/**
+ * Returns `holdRefused` for the refunds of one run. Once no endpoint of a chain has answered, it throws that error for the chain's other
+ * refunds at once: each would wait for the endpoints for up to a minute, and refunds on other chains for the job.
+ */
+export function openHoldRefused(
+  deps: Deps,
+  forgotten: ForgottenPayouts,
+): (refund: DueRefund) => ReturnType<typeof holdRefused> {
+  const outages = new Map<string, ChainError>();
+  return async (refund) => {
+    const chain = chainOf(refund.asset);
+    const outage = outages.get(chain);
+    if (outage && !wasPaid(forgotten, refund)) throw outage;
+    return holdRefused(deps, refund, forgotten).catch((error: unknown) => {
+      if (error instanceof ChainError && error.code === "rpc_unreachable") outages.set(chain, error);
+      throw error;
+    });
+  };
 }
 
 /** Returns why nothing may be sent to the receiver of a refund, if so. */

@@ -1,5 +1,8 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { ChainError } from "../../../../chains/errors.ts";
+import { getEvmChain } from "../../../../chains/open-chains.ts";
+import { beginRefunds } from "../../../../payments/payouts/begin-refunds.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { deliverDue } from "../../../../payments/webhooks/deliver-events.ts";
 import { fundBuyers, startChain } from "../../../support/evm-chain.ts";
@@ -57,6 +60,31 @@ test("a refund that cannot begin does not stop the other refunds from beginning 
   const rows = await fixture.db.selectFrom("refund").select(["id", "state"]).execute();
   expect(refundIds.map((id) => rows.find((row) => row.id === id)?.state)).toEqual(["due", "paying", "paying"]);
   expect(fixture.enqueued.map(({ queue }) => queue)).toEqual(["relay-transfers"]);
+});
+
+test("while no endpoint of a chain answers, one refund waits for them and the others of its batch fail at once", async () => {
+  const fixture = await makeMerchantFixture(chain);
+  const refundIds: string[] = [];
+  for (const buyer of await fundBuyers(chain, 3)) {
+    const paymentId = await fixture.pay(buyer);
+    refundIds.push(unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" })).refundId);
+  }
+  let asked = 0;
+  const rpc = () => {
+    asked += 1;
+    return Promise.reject(new ChainError("rpc_unreachable"));
+  };
+  const hanging = {
+    ...getEvmChain(fixture.deps.chains, chain.id),
+    rpc,
+    listEndpointsInOrder: () => [{ name: "a", rpc }],
+  };
+  const chains = new Map([[chain.id, hanging]]);
+  const outcomes = await beginRefunds({ ...fixture.deps, chains }, refundIds);
+  const failed = { error: expect.objectContaining({ code: "rpc_unreachable" }) };
+  expect(outcomes).toEqual([failed, failed, failed]);
+  expect(asked).toBe(1);
+  expect(await beginRefunds(fixture.deps, refundIds)).toEqual(["begun", "begun", "begun"]);
 });
 
 test("a webhook event that fails with an internal error is retried later, and the other events of its endpoint are delivered", async () => {
