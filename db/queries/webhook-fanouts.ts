@@ -12,7 +12,7 @@ export async function lockFanouts(db: Db, limit: number): Promise<Fanout[]> {
   return rows;
 }
 
-/** Returns the next payments of these fan-outs, in the order of the fan-outs and by id. */
+/** Returns the next payments of these fan-outs, at most `limit` of each, by id. */
 export async function listFanoutPayments(
   db: Db,
   args: { fanouts: readonly Fanout[]; limit: number },
@@ -21,11 +21,11 @@ export async function listFanoutPayments(
   const { rows } = await sql<{ id: string; settlement_id: string }>`
     select p.id, f.id as settlement_id
     from unnest(${fanouts.map((one) => one.settlement_id)}::text[], ${fanouts.map((one) => one.after_payment)}::text[])
-      with ordinality as f (id, after, place)
+      as f (id, after)
     cross join lateral (
       select id from payment where settlement_id = f.id and id > f.after order by id limit ${limit}
     ) p
-    order by f.place, p.id limit ${limit}`.execute(db);
+    order by p.id`.execute(db);
   return rows;
 }
 
@@ -45,14 +45,15 @@ export async function deleteFanouts(db: Db, settlementIds: readonly string[]): P
   await db.deleteFrom("webhook_fanout").where(sql<boolean>`settlement_id = any(${settlementIds})`).execute();
 }
 
-/** Stores the progress of a fan-out. */
-export async function advanceFanout(
+/** Stores the progress of locked fan-outs. */
+export async function advanceFanouts(
   db: Db,
-  { settlementId, afterPayment }: { settlementId: string; afterPayment: string },
+  progress: readonly { settlementId: string; afterPayment: string }[],
 ): Promise<void> {
-  await db
-    .updateTable("webhook_fanout")
-    .set({ after_payment: afterPayment })
-    .where("settlement_id", "=", settlementId)
-    .execute();
+  if (progress.length === 0) return;
+  await sql`
+    update webhook_fanout f set after_payment = p.after
+    from unnest(${progress.map(({ settlementId }) => settlementId)}::text[],
+      ${progress.map(({ afterPayment }) => afterPayment)}::text[]) as p (id, after)
+    where f.settlement_id = p.id`.execute(db);
 }

@@ -1,5 +1,5 @@
 import {
-  advanceFanout,
+  advanceFanouts,
   deleteFanouts,
   insertSettledEvents,
   listFanoutPayments,
@@ -7,36 +7,40 @@ import {
 } from "../../db/queries/webhook-fanouts.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
-/** Maximum number of events written in one transaction. */
+/** Events written in one transaction, shared among its settlements. Each gets one at least. */
 const PART = 500;
 /** Settlements handled in one transaction. Most have a single payment. */
 const SETTLEMENTS = 500;
 
 /**
- * Writes the next `payment.settled` events of paid settlements, at most 500 in one transaction. The transaction that
+ * Writes the next `payment.settled` events of paid settlements, about 500 in one transaction. The transaction that
  * confirms a payout only records that events are pending, so its cost does not grow with the number of payments. Each
- * part advances the settlement's cursor in the transaction that writes the events, so that a crash or a concurrent
- * caller neither duplicates nor skips an event. Returns the number of payments and settlements finished; 0 when none is
- * left.
+ * part advances the settlements' cursors in the transaction that writes the events, so that a crash or a concurrent
+ * caller neither duplicates nor skips an event. The settlements have equal shares of a part: those of other merchants do
+ * not wait for one with thousands of payments. Returns the number of payments and settlements finished; 0 when none is left.
  */
 export async function writeSettledEvents({ db: pool }: Pick<PaymentDeps, "db">): Promise<number> {
   return pool.transaction().execute(async (db) => {
     const fanouts = await lockFanouts(db, SETTLEMENTS);
     if (fanouts.length === 0) return 0;
-    const part = await listFanoutPayments(db, { fanouts, limit: PART });
-    const paidAt = new Map(fanouts.map(({ settlement_id, at }) => [settlement_id, at]));
-    const events = part.flatMap(({ id, settlement_id }) => {
-      const at = paidAt.get(settlement_id);
-      return at === undefined ? [] : [{ paymentId: id, at }];
+    const share = Math.ceil(PART / fanouts.length);
+    // One payment more than the share, which shows whether more are left.
+    const found = await listFanoutPayments(db, { fanouts, limit: share + 1 });
+    const paymentsOf = Map.groupBy(found, ({ settlement_id }) => settlement_id);
+    const parts = fanouts.map(({ settlement_id: settlementId, at }) => {
+      const next = paymentsOf.get(settlementId) ?? [];
+      return { settlementId, at, ids: next.slice(0, share).map(({ id }) => id), isComplete: next.length <= share };
     });
+    const events = parts.flatMap(({ ids, at }) => ids.map((paymentId) => ({ paymentId, at })));
     await insertSettledEvents(db, events);
-    // A full part may end in the middle of a settlement; the settlements before it are complete.
-    const last = part.length < PART ? undefined : part.at(-1);
-    const complete = last ? fanouts.findIndex((one) => one.settlement_id === last.settlement_id) : fanouts.length;
-    const ids = fanouts.slice(0, complete).map((one) => one.settlement_id);
-    await deleteFanouts(db, ids);
-    if (last) await advanceFanout(db, { settlementId: last.settlement_id, afterPayment: last.id });
-    return part.length + ids.length;
+    const complete = parts.filter(({ isComplete }) => isComplete).map(({ settlementId }) => settlementId);
+    await deleteFanouts(db, complete);
+    const unfinished = parts.filter(({ isComplete }) => !isComplete);
+    await advanceFanouts(
+      db,
+      unfinished.map(({ settlementId, ids }) => ({ settlementId, afterPayment: ids.at(-1) ?? "" })),
+    );
+    return events.length + complete.length;
   });
 }
 
