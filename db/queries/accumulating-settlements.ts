@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { anyOf } from "../any-of.ts";
 import { moveRows } from "../moves.ts";
-import type { Db } from "../tables.ts";
+import type { Db, Pool } from "../tables.ts";
 import { type NewSettlement, type SettlementRow, toSettlementRow } from "./settlements.ts";
 
 /** An amount of a merchant's accumulating settlement: of what came in other assets (`converted`), or in the settlement's own. */
@@ -85,11 +85,12 @@ export async function listPayoutSchedules(db: Db, merchantIds: readonly string[]
 
 /**
  * Closes accumulating settlements, to which nothing is added from then on. Skips settlements of a merchant whose payouts
- * are held, and settlements below their minimum. A deleted merchant has no minimum, because nothing more will be added.
+ * are held, and settlements below their minimum. A deleted merchant has no minimum, because nothing more will be added. Closes those of
+ * one balance after those of another: a booking locks them in the order of balances, and not of ids (avoids deadlock).
  * @param options.isPaid the chain has paid the settlements, so there is no minimum either
  */
 export async function closeAccumulating(
-  db: Db,
+  db: Pool,
   ids: readonly string[],
   at: Date,
   { isPaid = false } = {},
@@ -98,5 +99,14 @@ export async function closeAccumulating(
     and (${isPaid} or not exists (select from settlement_destination d join merchant m on m.id = d.merchant_id
       where d.merchant_id = settlement.merchant_id and d.asset = settlement.asset and d.minimum > settlement.amount
         and m.deleted_at is null))`;
-  await moveRows(db, "settlement", { ids, from: "accumulating", to: "due", at, where, set: { closed_at: at } });
+  const rows = await db
+    .selectFrom("settlement")
+    .select(["id", "merchant_id", "asset"])
+    .where(sql<boolean>`id = ${anyOf(ids)}`)
+    .where("state", "=", "accumulating")
+    .execute();
+  for (const ofBalance of Map.groupBy(rows, (row) => `${row.merchant_id} ${row.asset}`).values()) {
+    const move = { ids: ofBalance.map(({ id }) => id), from: "accumulating" as const, to: "due" as const, at };
+    await moveRows(db, "settlement", { ...move, where, set: { closed_at: at } });
+  }
 }
