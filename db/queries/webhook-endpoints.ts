@@ -177,12 +177,18 @@ export async function leaseEndpoint(
   return rows[0];
 }
 
-/** Releases an endpoint. */
-export async function releaseEndpoint(db: Db, args: { id: string; owner: string }): Promise<void> {
+/**
+ * Releases an endpoint. When its job `goesOn` in the queue, any worker may lease it, but for the rest of the lease no sweep takes it: each
+ * run would leave one job more.
+ */
+export async function releaseEndpoint(
+  db: Db,
+  { id, owner, goesOn }: { id: string; owner: string; goesOn: boolean },
+): Promise<void> {
   await db
     .updateTable("webhook_endpoint")
-    .set({ owner: null, lease_until: null })
-    .where("id", "=", args.id)
-    .where("owner", "=", args.owner)
+    .set({ owner: null, ...(goesOn ? {} : { lease_until: null }) })
+    .where("id", "=", id)
+    .where("owner", "=", owner)
     .execute();
 }

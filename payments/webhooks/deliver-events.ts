@@ -82,7 +82,7 @@ export async function deliverDue(
   const isLeft = isClosed && (await giveUpPart(deps, endpoint)) === "more";
   const end = isLeft ? "more" : await pump(deps, { endpoint, renew: () => lease(), signal });
   // After an error the lease is not released; it expires, which delays the next worker.
-  await releaseEndpoint(deps.db, { id, owner });
+  await releaseEndpoint(deps.db, { id, owner, goesOn: end === "more" });
   return end;
 }
 

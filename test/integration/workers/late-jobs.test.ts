@@ -33,6 +33,28 @@ test("a job that waited in the queue of fast endpoints sends nothing once its en
   expect(endpoint.arrivals).toHaveLength(1);
 });
 
+test("a job that goes on with its endpoint after ten seconds stays the only one, and is enqueued again when it is lost", async () => {
+  const { fixture, endpoint, id } = await makeWebhookFixture(chain);
+  await noteSlow(fixture.db, id, new Date(fixture.deps.now().getTime() + 60 * MINUTE));
+  await fixture.create();
+  const goOn = fixture.clock.stop();
+  const safeFetch: typeof fixture.deps.safeFetch = (request) => {
+    fixture.clock.advance(11_000);
+    return fixture.deps.safeFetch(request);
+  };
+  const handlers = createHandlers({ ...fixture.deps, safeFetch, isTransient });
+  const run = () => handlers["deliver-slow-webhook"]({ endpointId: id }, signal);
+  expect(await run()).toEqual({ rerunInMs: 0 });
+  await fixture.create();
+  const take = async () => (await takeDueWork(fixture.deps, "endpoints")).map(({ lost }) => lost);
+  expect(await take()).toEqual([]);
+  fixture.clock.advance(10_000);
+  expect(await take()).toEqual([true]);
+  expect(await run()).toEqual({ rerunInMs: 0 });
+  expect(endpoint.arrivals).toHaveLength(2);
+  goOn();
+});
+
 test("of several jobs for a payment that stays undecided during an outage none goes on, and the sweep enqueues one later", async () => {
   const fixture = await makeMerchantFixture(chain);
   const id = await fixture.create(100n, { expiresAt: new Date(fixture.deps.now().getTime() + MINUTE) });
