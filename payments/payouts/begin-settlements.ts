@@ -16,6 +16,7 @@ import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { settlementBegunGroup } from "../accounting/payout-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { beginEach } from "./begin-each.ts";
 import { groupByBalance } from "./group-by-balance.ts";
 import { type ForgottenPayouts, findForgottenPayouts, isRereadFor, wasPaid } from "./paid-before-restore.ts";
 import { enqueueRefunds } from "./refund-payment.ts";
@@ -130,7 +131,7 @@ async function recordShort(
   }
 }
 
-/** Signs settlements and begins them. Adds to `outcomes` why settlements wait. */
+/** Signs settlements and begins them. Adds to `outcomes` why settlements wait. Throws the first error of one that cannot be written. */
 async function beginCovered(
   deps: Deps,
   settlements: readonly SettlementWithDestination[],
@@ -144,8 +145,12 @@ async function beginCovered(
     if (result.ok) payouts.push({ settlement, transfer: result.transfer, wasPaid: wasPaid(forgotten, settlement) });
     else outcomes.set(settlement.id, result.reason);
   }
-  const { begun, waiting } = await begin(deps, payouts, caughtUp);
-  for (const { settlement, why } of waiting) {
+  const { begun, waiting, errors } = await beginEach(payouts, {
+    tryBegin: (some) => tryBegin(deps, some, caughtUp),
+    concernsAll: (why) => why === "watcher_behind",
+  });
+  for (const { payout, why } of waiting) {
+    const { settlement } = payout;
     outcomes.set(settlement.id, why);
     if (why === "inventory_short") reportInventoryShort(deps, settlement);
   }
@@ -155,6 +160,7 @@ async function beginCovered(
     deps,
     begun.map(({ transfer }) => ({ chain: transfer.chain, transferId: transfer.id })),
   );
+  if (errors.length > 0) throw errors[0];
 }
 
 /**
@@ -208,26 +214,6 @@ function toDraw(settlement: SettlementWithDestination, forgotten: ForgottenPayou
 /** Why a batch of payouts is rolled back. `watcher_behind`: the database was restored after signing. */
 type Obstacle = "balance_short" | "inventory_short" | "watcher_behind";
 type BeginResult = { ok: true; begun: Payout[] } | { ok: false; why: Obstacle };
-type Result = { begun: Payout[]; waiting: (Payout & { why: Obstacle })[] };
-
-/**
- * Begins payouts in one transaction. If a balance or the inventory does not cover the batch, begins each payout in a
- * transaction of its own, so that the payouts that are covered do not wait.
- */
-async function begin(deps: Deps, payouts: readonly Payout[], epochs: ReadonlyMap<string, string>): Promise<Result> {
-  if (payouts.length === 0) return { begun: [], waiting: [] };
-  const batch = await tryBegin(deps, payouts, epochs);
-  if (batch.ok) return { begun: batch.begun, waiting: [] };
-  if (payouts.length === 1 || batch.why === "watcher_behind")
-    return { begun: [], waiting: payouts.map((payout) => ({ ...payout, why: batch.why })) };
-  const result: Result = { begun: [], waiting: [] };
-  for (const payout of payouts) {
-    const single = await tryBegin(deps, [payout], epochs);
-    if (single.ok) result.begun.push(...single.begun);
-    else result.waiting.push({ ...payout, why: single.why });
-  }
-  return result;
-}
 
 /** Begins payouts in one transaction, all or none. */
 async function tryBegin(

@@ -62,6 +62,19 @@ test("a refund that cannot begin does not stop the other refunds from beginning 
   expect(fixture.enqueued.map(({ queue }) => queue)).toEqual(["relay-transfers"]);
 });
 
+test("a settlement that cannot begin does not stop the merchant's other settlements from beginning and being enqueued", async () => {
+  const fixture = await makeMerchantFixture(chain);
+  const settlementIds: string[] = [];
+  for (const buyer of await fundBuyers(chain, 3))
+    settlementIds.push((await fixture.settlementOf(await fixture.pay(buyer))).id);
+  await refuseRows(fixture, "transfer", `new.settlement_id = '${settlementIds[0]}'`);
+  fixture.enqueued.splice(0);
+  await expect(fixture.settle(...settlementIds)).rejects.toThrow("refused");
+  const rows = await fixture.db.selectFrom("settlement").select(["id", "state"]).execute();
+  expect(settlementIds.map((id) => rows.find((row) => row.id === id)?.state)).toEqual(["due", "paying", "paying"]);
+  expect(fixture.enqueued.map(({ queue }) => queue)).toEqual(["relay-transfers"]);
+});
+
 test("while no endpoint of a chain answers, one refund waits for them and the others of its batch fail at once", async () => {
   const fixture = await makeMerchantFixture(chain);
   const refundIds: string[] = [];
