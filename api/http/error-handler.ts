@@ -82,9 +82,12 @@ const LINGER_MS = 1_000;
 
 /**
  * Responds to bytes that are not an HTTP request. There is no reply object, so the response is written by hand. `end`
- * closes only the server's half of the connection, so the socket is destroyed soon after.
+ * closes only the server's half of the connection, so the socket is destroyed soon after. Leaves a connection open that has not sent
+ * anything: Node counts it as a request that takes too long, and a load balancer that opened it in advance may be about to use it.
+ * `connectionTimeout` ends it.
  */
 export function handleMalformedRequest(error: Error & { code: string }, socket: Socket): void {
+  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT" && socket.bytesRead === 0) return;
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
