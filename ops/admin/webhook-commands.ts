@@ -169,7 +169,8 @@ function addDeliveryCommands(webhooks: Command, addAction: AddAction): void {
 /** Returns which events are sent again; undefined with `--event`. Throws UsageError unless the options name one kind of them. */
 function readReplay({ now }: Context, { event, since, until, givenUp }: Options): Replay | undefined {
   const named = [event, since, givenUp].filter((option) => option !== undefined);
-  if (named.length !== 1) throw new UsageError("expected --event, --since or --given-up, and only one of them");
+  if (named.length !== 1 || event === "")
+    throw new UsageError("expected --event, --since or --given-up, and only one of them");
   if (until !== undefined && since === undefined) throw new UsageError("--until requires --since");
   if (givenUp !== undefined) return { state: "given_up" };
   return since === undefined ? undefined : { since: new Date(since), until: until ? new Date(until) : now() };

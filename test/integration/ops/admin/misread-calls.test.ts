@@ -40,6 +40,7 @@ test.each([
   [["--given-up", "--since", "2026-01-01T00:00:00Z"], "expected --event, --since or --given-up, and only one of them"],
   [["--event", "evt_0", "--given-up"], "expected --event, --since or --given-up, and only one of them"],
   [["--given-up", "--until", "2026-01-01T00:00:00Z"], "--until requires --since"],
+  [["--event", ""], "expected --event, --since or --given-up, and only one of them"],
   [[], "expected --event, --since or --given-up, and only one of them"],
 ])("a replay with %j sends nothing: it does not say which events", async (options, said) => {
   const run = await admin("webhooks", "replay", "whe_0", ...options);
