@@ -209,12 +209,15 @@ export function parseMinorUnits(text: string): string {
 /** What `time` accepts, as the texts of `--help` say it. */
 export const TIMES = "such as 2026-03-01T12:00:00Z, or a date in UTC";
 
+/** Times with their zone, with seconds or without. */
+const zonedTime = z.union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })]);
+
 /**
  * Parses a time with its zone, or a date, which begins at 00:00 UTC. Refuses a time without a zone: it would mean another moment on each
  * operator's machine.
  */
 export function time(text: string): string {
-  if (isDay(text) || z.iso.datetime({ offset: true }).safeParse(text).success) return new Date(text).toISOString();
+  if (isDay(text) || zonedTime.safeParse(text).success) return new Date(text).toISOString();
   throw new InvalidArgumentError(
     "expected a time with its zone, such as 2026-03-01T12:00:00Z, or a date, which begins at 00:00 UTC",
   );

@@ -96,7 +96,7 @@ describe.each(timed)("the time of %s in %s %s", (option, ...args) => {
     },
   );
 
-  test.each(["2026-03-01T12:00:00Z", "2026-03-01T13:00:00.5+01:00", "2026-03-01"])(
+  test.each(["2026-03-01T12:00:00Z", "2026-03-01T13:00:00.5+01:00", "2026-03-01T12:00Z", "2026-03-01"])(
     "is accepted as %s",
     async (given) => {
       expect((await run(option, given)).text).toContain("DATABASE_URL is missing");
