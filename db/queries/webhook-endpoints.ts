@@ -126,6 +126,12 @@ const oldestDue = (now: Date) => sql`(
     order by due_at limit 1
   ) first)`;
 
+/**
+ * When a lease ended longer ago than this, no sweep has run since, milliseconds: Redis was unavailable, and the endpoint's jobs may be
+ * lost.
+ */
+const UNSWEPT_MS = 30_000;
+
 /** An endpoint whose job has to be enqueued. */
 export type DueEndpoint = { id: string; retry: number; lost: boolean; slow: boolean };
 
@@ -133,7 +139,8 @@ export type DueEndpoint = { id: string; retry: number; lost: boolean; slow: bool
  * Takes endpoints with due events that no worker delivers to, the longest due first. Each endpoint goes to one sweep, and
  * is due once more at `retryAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished. Such an endpoint
  * is due once more after half the time for which its events have waited, at most ten minutes: most such jobs are not lost but wait in
- * their queue, which must not grow with the sweeps. `slow`: a request to it took seconds of late.
+ * their queue, which must not grow with the sweeps. After an outage of Redis it is due at `retryAt`: its events have waited for the outage
+ * and not in a queue, and a process that has no connection yet may not have enqueued the job. `slow`: a request to it took seconds of late.
  */
 export async function takeDueEndpoints(
   db: Db,
@@ -142,7 +149,7 @@ export async function takeDueEndpoints(
   const { rows } = await sql<DueEndpoint>`
     with found as (${selectDueEndpoints(args)})
     update webhook_endpoint e set due_retries = e.due_retries + 1, owner = null,
-      lease_until = greatest(${args.retryAt}::timestamptz, case when found.lost
+      lease_until = greatest(${args.retryAt}::timestamptz, case when e.lease_until > ${new Date(args.now.getTime() - UNSWEPT_MS)}
         then ${args.now}::timestamptz + least(interval '10 minutes', (${args.now}::timestamptz - found.since) / 2) end)
     from found where e.id = found.id
     returning e.id, e.due_retries as retry, found.lost, coalesce(e.slow_until > ${args.now}, false) as slow`.execute(

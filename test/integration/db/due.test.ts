@@ -243,6 +243,17 @@ test("an endpoint whose jobs wait in their queue is enqueued ever more rarely, a
   expect(Math.max(...waits)).toBe(600);
 });
 
+test("an endpoint is enqueued again after five seconds when the first job that it gets after an outage of Redis is lost too", async () => {
+  await db.deleteFrom("webhook_delivery").execute();
+  await insertDueEndpoint("whe_outage", ago(1_000));
+  const take = async (ms: number) =>
+    (await takeDueEndpoints(db, { now: later(ms), retryAt: later(ms + 5_000), limit: 1 })).length;
+  expect(await take(0)).toBe(1);
+  // No sweep runs for half an hour.
+  const back = 30 * 60_000;
+  expect([await take(back), await take(back + 4_000), await take(back + 5_000)]).toEqual([1, 0, 1]);
+});
+
 test("the sweep reads no webhook endpoint that was deleted over a day ago", async () => {
   const day = 24 * 60 * 60_000;
   await insertDueEndpoint("whe_recent", ago(1_000));
