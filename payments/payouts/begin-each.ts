@@ -2,8 +2,12 @@ import { isRowError } from "../../db/row-errors.ts";
 
 /** The result of a transaction that begins payouts: those that have begun, or why it was rolled back. */
 type Attempt<Payout, Why> = { ok: true; begun: Payout[] } | { ok: false; why: Why };
-/** `errors`: those of payouts that cannot be written, and stay due. */
-type Begun<Payout, Why> = { begun: Payout[]; waiting: { payout: Payout; why: Why }[]; errors: unknown[] };
+/** `failed`: payouts that cannot be written, with their errors. They stay due. */
+type Begun<Payout, Why> = {
+  begun: Payout[];
+  waiting: { payout: Payout; why: Why }[];
+  failed: { payout: Payout; error: unknown }[];
+};
 
 /**
  * Begins payouts in one transaction. If it is rolled back, or a row cannot be written, begins each payout in a transaction of its own, so
@@ -14,7 +18,7 @@ export async function beginEach<Payout, Why>(
   payouts: readonly Payout[],
   args: { tryBegin: (some: readonly Payout[]) => Promise<Attempt<Payout, Why>>; concernsAll: (why: Why) => boolean },
 ): Promise<Begun<Payout, Why>> {
-  const result: Begun<Payout, Why> = { begun: [], waiting: [], errors: [] };
+  const result: Begun<Payout, Why> = { begun: [], waiting: [], failed: [] };
   if (payouts.length === 0) return result;
   const batch = await args.tryBegin(payouts).catch((error: unknown) => {
     if (!isRowError(error)) throw error;
@@ -23,12 +27,13 @@ export async function beginEach<Payout, Why>(
   if ("ok" in batch && batch.ok) return { ...result, begun: batch.begun };
   if ("ok" in batch && (payouts.length === 1 || args.concernsAll(batch.why)))
     return { ...result, waiting: payouts.map((payout) => ({ payout, why: batch.why })) };
-  if ("error" in batch && payouts.length === 1) return { ...result, errors: [batch.error] };
+  if ("error" in batch && payouts.length === 1)
+    return { ...result, failed: payouts.map((payout) => ({ payout, error: batch.error })) };
   for (const payout of payouts) {
-    const { begun, waiting, errors } = await beginEach([payout], args);
+    const { begun, waiting, failed } = await beginEach([payout], args);
     result.begun.push(...begun);
     result.waiting.push(...waiting);
-    result.errors.push(...errors);
+    result.failed.push(...failed);
   }
   return result;
 }

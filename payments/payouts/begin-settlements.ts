@@ -37,6 +37,9 @@ export type SettleOutcome =
   | "inventory_short"
   | "refund_pending"
   | RefusalReason;
+/** A settlement that failed, for example because a row of its payout cannot be written. It is tried again. */
+export type FailedSettlement = { error: unknown };
+type Outcomes = Map<string, SettleOutcome | FailedSettlement>;
 
 type Deps = PaymentDeps & PayoutDeps;
 /** A signed payout. `wasPaid`: the chain shows it as made, so it is adopted and needs no inventory. */
@@ -46,12 +49,17 @@ type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer; wa
  * Begins payouts. The treasury signs an authorization to each merchant's destination, and in one database transaction
  * the amounts move from the merchants' balances to in transit. The nonce names the settlement, so the chain rejects a
  * second payout of it. Settlements whose payouts a restored database has forgotten begin too, when the given ones wait for
- * them. Returns outcomes in the order of `settlementIds`.
+ * them. Returns outcomes in the order of `settlementIds`. A settlement that fails keeps no other one from beginning. Throws the error of one
+ * that fails and is not among the given ones.
+ * @returns the error instead of the outcome of a settlement that failed
  */
-export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
+export async function beginSettlements(
+  deps: Deps,
+  settlementIds: readonly string[],
+): Promise<(SettleOutcome | FailedSettlement)[]> {
   await closeAccumulating(deps.db, settlementIds, deps.now());
   const wanted = await listDueSettlements(deps.db, settlementIds);
-  const outcomes = new Map<string, SettleOutcome>();
+  const outcomes: Outcomes = new Map();
   const caughtUp = await listCaughtUp(
     deps,
     wanted.map(({ asset }) => chainOf(asset)),
@@ -94,6 +102,8 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     due.flatMap(({ refunds }) => refunds),
   );
+  for (const [id, outcome] of outcomes)
+    if (typeof outcome === "object" && !settlementIds.includes(id)) throw outcome.error;
   return settlementIds.map((id) => outcomes.get(id) ?? "begun");
 }
 
@@ -116,7 +126,7 @@ async function listMissing(
 async function recordShort(
   deps: Deps,
   short: readonly Short<SettlementWithDestination>[],
-  outcomes: Map<string, SettleOutcome>,
+  outcomes: Outcomes,
 ): Promise<void> {
   // A settlement that another worker has begun meanwhile has taken what it seems to lack.
   const due = await listDueSettlements(
@@ -131,11 +141,11 @@ async function recordShort(
   }
 }
 
-/** Signs settlements and begins them. Adds to `outcomes` why settlements wait. Throws the first error of one that cannot be written. */
+/** Signs settlements and begins them. Adds to `outcomes` why settlements wait, and the errors of those that fail. */
 async function beginCovered(
   deps: Deps,
   settlements: readonly SettlementWithDestination[],
-  args: { caughtUp: ReadonlyMap<string, string>; outcomes: Map<string, SettleOutcome>; forgotten: ForgottenPayouts },
+  args: { caughtUp: ReadonlyMap<string, string>; outcomes: Outcomes; forgotten: ForgottenPayouts },
 ): Promise<void> {
   const { caughtUp, outcomes, forgotten } = args;
   const payouts: Payout[] = [];
@@ -145,7 +155,7 @@ async function beginCovered(
     if (result.ok) payouts.push({ settlement, transfer: result.transfer, wasPaid: wasPaid(forgotten, settlement) });
     else outcomes.set(settlement.id, result.reason);
   }
-  const { begun, waiting, errors } = await beginEach(payouts, {
+  const { begun, waiting, failed } = await beginEach(payouts, {
     tryBegin: (some) => tryBegin(deps, some, caughtUp),
     concernsAll: (why) => why === "watcher_behind",
   });
@@ -154,13 +164,13 @@ async function beginCovered(
     outcomes.set(settlement.id, why);
     if (why === "inventory_short") reportInventoryShort(deps, settlement);
   }
+  for (const { payout, error } of failed) outcomes.set(payout.settlement.id, { error });
   for (const { settlement } of begun)
     deps.metrics.settlementTransitions.inc({ mode: settlement.mode, from: "due", to: "paying" });
   await enqueueRelays(
     deps,
     begun.map(({ transfer }) => ({ chain: transfer.chain, transferId: transfer.id })),
   );
-  if (errors.length > 0) throw errors[0];
 }
 
 /**

@@ -61,7 +61,7 @@ export async function takePayouts(
 
 /**
  * Begins settlements, and records for each queue whether it may continue or which obstacle blocks it. Returns outcomes
- * in the order of `ids`.
+ * in the order of `ids`. Throws the first error of a settlement that failed, after the state of the queues is recorded.
  */
 export async function dispatchSettlements(deps: Deps, ids: readonly string[]): Promise<(SettleOutcome | Obstacle)[]> {
   const rows = await listQueuedRows(deps.db, { kind: "settlement", ids });
@@ -70,8 +70,11 @@ export async function dispatchSettlements(deps: Deps, ids: readonly string[]): P
   const still = accumulating.length > 0 ? await listStillAccumulating(deps.db, accumulating) : [];
   const kept = new Map(still.map(({ id, held }): [string, Obstacle] => [id, held ? "held" : "minimum"]));
   const outcomes = ids.map((id, index) => kept.get(id) ?? begun[index] ?? "begun");
-  await reportOutcomes(deps, { rows, outcomes: new Map(ids.map((id, index) => [id, outcomes[index] ?? "begun"])) });
-  return outcomes;
+  const left = outcomes.map((outcome): Outcome => (typeof outcome === "object" ? "failed" : outcome));
+  await reportOutcomes(deps, { rows, outcomes: new Map(ids.map((id, index) => [id, left[index] ?? "begun"])) });
+  const failed = outcomes.find((outcome) => typeof outcome === "object");
+  if (failed) throw failed.error;
+  return outcomes.filter((outcome) => typeof outcome === "string");
 }
 
 /**

@@ -164,7 +164,11 @@ export async function makeMerchantFixture(
       await watch();
       return paymentId;
     },
-    settle: (...ids: string[]) => beginSettlements(deps, ids),
+    settle: async (...ids: string[]) =>
+      (await beginSettlements(deps, ids)).map((outcome) => {
+        if (typeof outcome === "object") throw outcome.error;
+        return outcome;
+      }),
     refund: async (...ids: string[]) =>
       (await beginRefunds(deps, ids)).map((outcome) => {
         if (typeof outcome === "object") throw outcome.error;

@@ -193,7 +193,10 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
     /** Begins settlements as soon as the watcher is caught up. */
     settle: async (...ids: string[]) => {
       await watchUntil(() => isCaughtUp(deps, id));
-      return beginSettlements(deps, ids);
+      return (await beginSettlements(deps, ids)).map((outcome) => {
+        if (typeof outcome === "object") throw outcome.error;
+        return outcome;
+      });
     },
     /** Reconciles while the watcher runs, because reconciliation waits until the watcher reaches its slot. */
     reconcile: async () => {

@@ -225,3 +225,24 @@ test("operators see blocked payouts by merchant, on the payment and in the metri
   expect(await sweepAndSettle(fixture, 2)).toHaveLength(1);
   expect((await admin("payouts", "blocked", "--limit", "0")).code).toBe(2);
 });
+
+test("a settlement that cannot be written delays none of the merchant's others, however many are due", async () => {
+  const fixture = await makeMerchantFixture(chain);
+  await addSettlements(fixture, 250);
+  const { id } = await fixture.db.selectFrom("settlement").select("id").orderBy("id").executeTakeFirstOrThrow();
+  await execute(
+    fixture.databaseUrl,
+    // It is the first of each batch.
+    `update settlement set due_at = due_at - interval '1 minute' where id = '${id}'`,
+    "create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$",
+    `create trigger refuse before insert on transfer for each row when (new.settlement_id = '${id}') execute function refuse()`,
+  );
+  fixture.clock.advance(5_000);
+  const left: number[] = [];
+  for (let sweep = 1; sweep <= 3; sweep += 1) {
+    await expect(sweepAndSettle(fixture, sweep)).rejects.toThrow("refused");
+    left.push(await countDue(fixture));
+    fixture.clock.advance(1_000);
+  }
+  expect(left).toEqual([151, 52, 1]);
+});
