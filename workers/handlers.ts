@@ -36,7 +36,7 @@ export type WorkerDeps = DeliveryDeps &
     checkPages: () => Promise<void>;
   };
 
-/** Interval between deletions of rows past their retention, seconds. Each run deletes up to 5,000 rows. */
+/** Interval between deletions of rows past their retention, seconds. */
 const CLEAN_EVERY_S = 5;
 
 /** Interval between deletions of quotes that ended long after they were renewed, seconds. Each reads one of the days before. */
