@@ -19,17 +19,27 @@ function toColumns({ reachedHeadAt, chainTime }: Reached) {
   };
 }
 
-/** Creates the cursor of a chain that is watched for the first time. Returns false when the chain has one already. */
+/**
+ * Creates the cursor of a chain that is watched for the first time. Returns false when the chain has one already.
+ * @param args.finalNumber the ledger is complete up to here; `number` when unset
+ */
 export async function ensureCursor(
   db: Db,
-  args: { chain: string; number: number; blockId: string; dueAt: Date; assets: readonly string[] },
+  args: {
+    chain: string;
+    number: number;
+    finalNumber?: number;
+    blockId: string;
+    dueAt: Date;
+    assets: readonly string[];
+  },
 ): Promise<boolean> {
-  const { chain, number, blockId, dueAt, assets } = args;
+  const { chain, number, finalNumber = number, blockId, dueAt, assets } = args;
   const row = {
     chain,
     number,
     block_id: blockId,
-    final_number: number,
+    final_number: finalNumber,
     assets: [...assets],
     due_at: dueAt,
     reached_head_at: null,

@@ -30,9 +30,17 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
   const { maxPriorityFee } = chain.network;
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(maxPriorityFee) / PAYMENT_UNITS);
   const number = await readHead(chain);
-  const assets = [...chain.tokens.keys()];
-  await ensureCursor(deps.db, { chain: chain.chain, number, blockId: String(number), dueAt: deps.now(), assets });
+  const finalNumber = Math.max(0, number - BOOKED_BEFORE_HEAD);
+  const [at, assets] = [{ number, finalNumber, blockId: String(number) }, [...chain.tokens.keys()]];
+  await ensureCursor(deps.db, { chain: chain.chain, ...at, dueAt: deps.now(), assets });
 }
+
+/**
+ * A new cursor says so many slots before the head that everything is booked. It must be below every slot that is final now: the accounts
+ * that a start creates, in this process or another one, are booked only by the watch, and a reconciliation before that would take what
+ * they cost for money that the lane never had.
+ */
+const BOOKED_BEFORE_HEAD = 512;
 
 /** Slots take at least this part of the network's `slotMs`, on average of some minutes. */
 const SHORTEST_SLOT = 0.75;

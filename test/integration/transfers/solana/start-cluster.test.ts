@@ -6,6 +6,7 @@ import { listExceptions } from "../../../../payments/accounting/resolve-exceptio
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { isCaughtUp } from "../../../support/is-caught-up.ts";
+import { unwrap } from "../../../support/merchant-fixture.ts";
 import { waitFinalized } from "../../../support/solana-history.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { copyDatabase, createDatabase } from "../../../support/test-database.ts";
@@ -93,4 +94,24 @@ test("an account without a cursor needs no endpoint with a history from the firs
   expect(cursor.listed_slot).toBeGreaterThanOrEqual(first);
   expect(cursor.listed_slot).toBeLessThanOrEqual(restored);
   await fixture.watchUntil(() => isCaughtUp(fixture.deps, solana.id));
+});
+
+test("the first reconciliation waits until what a start has paid for accounts is booked", async () => {
+  const fixture = await makeSolanaMerchantFixture(solana);
+  const hashes = (await fixture.transactions()).map(({ hash }) => hash);
+  expect(hashes).not.toEqual([]);
+  await waitFinalized(solana, ...hashes);
+  const { value } = await solana.client.connection.getSignatureStatuses(hashes, { searchTransactionHistory: true });
+  const first = Math.min(...value.map((status) => status?.slot ?? 0));
+  const cursor = await fixture.db.selectFrom("chain_cursor").select("final_number").executeTakeFirstOrThrow();
+  expect(cursor.final_number).toBeLessThan(first);
+
+  unwrap(await fixture.reconcile());
+  expect(unwrap(await fixture.reconcile()).map(({ difference }) => difference)).toEqual([0n, 0n]);
+  const deposits = await fixture.db
+    .selectFrom("ledger_group")
+    .select("id")
+    .where("kind", "=", "lane_deposit")
+    .execute();
+  expect(deposits).toHaveLength(1);
 });
