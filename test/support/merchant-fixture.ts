@@ -31,6 +31,14 @@ import { waitUntilMined } from "./transfers-fixture.ts";
 /** The requester that confirms a merchant fixture's payments. */
 export const fixtureRequester = nameRequester("app", ["fixture", "wallet"], { isOne: true });
 
+/** Returns the outcomes of payouts. Throws the error of the first one that failed. */
+export function throwFailed<Outcome extends string>(outcomes: readonly (Outcome | { error: unknown })[]): Outcome[] {
+  return outcomes.map((outcome) => {
+    if (typeof outcome === "object") throw outcome.error;
+    return outcome;
+  });
+}
+
 /** Returns the value of a successful result. Throws when the result is an error. */
 export function unwrap<T>(result: Result<T>): T {
   if (!result.ok) throw new Error(`refused: ${result.code} ${result.message}`);
@@ -164,16 +172,8 @@ export async function makeMerchantFixture(
       await watch();
       return paymentId;
     },
-    settle: async (...ids: string[]) =>
-      (await beginSettlements(deps, ids)).map((outcome) => {
-        if (typeof outcome === "object") throw outcome.error;
-        return outcome;
-      }),
-    refund: async (...ids: string[]) =>
-      (await beginRefunds(deps, ids)).map((outcome) => {
-        if (typeof outcome === "object") throw outcome.error;
-        return outcome;
-      }),
+    settle: async (...ids: string[]) => throwFailed(await beginSettlements(deps, ids)),
+    refund: async (...ids: string[]) => throwFailed(await beginRefunds(deps, ids)),
     settlementOf,
     status: async (paymentId: string) => unwrap(await findStatus(deps, { paymentId, mode })),
     transfers: () => db.selectFrom("transfer").selectAll().orderBy("created_at").execute(),

@@ -27,7 +27,7 @@ import { createPayment } from "./create-payment.ts";
 import type { TestChain } from "./evm-chain.ts";
 import { findSettlementOf } from "./insert-rows.ts";
 import { isCaughtUp } from "./is-caught-up.ts";
-import { fixtureRequester, unwrap } from "./merchant-fixture.ts";
+import { fixtureRequester, throwFailed, unwrap } from "./merchant-fixture.ts";
 import { testActor } from "./test-actor.ts";
 import { type DepsOptions, makeDepsFor } from "./test-deps.ts";
 import { makeSolanaKeys, type TestSolana } from "./test-solana.ts";
@@ -193,10 +193,7 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
     /** Begins settlements as soon as the watcher is caught up. */
     settle: async (...ids: string[]) => {
       await watchUntil(() => isCaughtUp(deps, id));
-      return (await beginSettlements(deps, ids)).map((outcome) => {
-        if (typeof outcome === "object") throw outcome.error;
-        return outcome;
-      });
+      return throwFailed(await beginSettlements(deps, ids));
     },
     /** Reconciles while the watcher runs, because reconciliation waits until the watcher reaches its slot. */
     reconcile: async () => {

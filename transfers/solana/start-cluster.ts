@@ -30,9 +30,14 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
   const { maxPriorityFee } = chain.network;
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(maxPriorityFee) / PAYMENT_UNITS);
   const number = await readHead(chain);
-  const finalNumber = Math.max(0, number - BOOKED_BEFORE_HEAD);
-  const [at, assets] = [{ number, finalNumber, blockId: String(number) }, [...chain.tokens.keys()]];
-  await ensureCursor(deps.db, { chain: chain.chain, ...at, dueAt: deps.now(), assets });
+  await ensureCursor(deps.db, {
+    chain: chain.chain,
+    number,
+    finalNumber: Math.max(0, number - BOOKED_BEFORE_HEAD),
+    blockId: String(number),
+    dueAt: deps.now(),
+    assets: [...chain.tokens.keys()],
+  });
 }
 
 /**

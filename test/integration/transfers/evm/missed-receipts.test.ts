@@ -24,8 +24,23 @@ async function startForgetful(others: (chain: TestChain) => Promise<string[]> = 
   /** Makes the endpoint garble a member of what a method returns. */
   const garble = (of: string, member: string) =>
     proxy.alter((method, _params, result) => (method === of && result ? { ...result, [member]: "zz" } : result));
+  /**
+   * Relays a transfer whose authorization a stranger uses in the same block, before our transaction, which then has no logs. The watcher
+   * reads the range of the block without the receipt of our transaction.
+   */
+  const missReceipt = async (call: Hex) => {
+    await chain.client.setAutomine(false);
+    await fixture.relay();
+    const tip = 50_000_000_000n;
+    const fees = { maxPriorityFeePerGas: tip, maxFeePerGas: 2n * tip };
+    await chain.client.sendTransaction({ to: chain.contracts.token, data: call, gas: 200_000n, ...fees });
+    await mine(chain, AWAY);
+    await chain.client.setAutomine(true);
+    await forget();
+    await fixture.watch();
+  };
   const rows = () => fixture.db.selectFrom("transaction").select(["nonce", "state"]).orderBy("nonce").execute();
-  return { chain, fixture, rows, forget, garble, prepareReorg: () => proxy.alter(undefined) };
+  return { chain, fixture, rows, forget, missReceipt, garble, prepareReorg: () => proxy.alter(undefined) };
 }
 
 test("a range of blocks that holds a transfer of ours is read again while the endpoint has no receipt of it", async () => {
@@ -44,19 +59,10 @@ test("a range of blocks that holds a transfer of ours is read again while the en
 });
 
 test("a transaction without logs that a range left out is found by its receipt, and a lost transaction behind it is sent again", async () => {
-  const { chain, fixture, rows, forget, prepareReorg } = await startForgetful();
+  const { chain, fixture, rows, missReceipt, prepareReorg } = await startForgetful();
   const { id, call } = await fixture.sign(await fundBuyer(chain));
   await fixture.watch();
-  // A stranger uses the authorization in the same block, before our transaction, which then moves nothing.
-  await chain.client.setAutomine(false);
-  await fixture.relay();
-  const tip = 50_000_000_000n;
-  const fees = { maxPriorityFeePerGas: tip, maxFeePerGas: 2n * tip };
-  await chain.client.sendTransaction({ to: chain.contracts.token, data: call, gas: 200_000n, ...fees });
-  await mine(chain, AWAY);
-  await chain.client.setAutomine(true);
-  await forget();
-  await fixture.watch();
+  await missReceipt(call);
   expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
   expect(await rows()).toMatchObject([{ nonce: 0, state: "accepted" }]);
 
@@ -82,19 +88,10 @@ test.each([
 ])(
   "a transaction that a range left out is found by its receipt while one of two endpoints garbles $what",
   async ({ method, member }) => {
-    const { chain, fixture, rows, forget, garble } = await startForgetful(async ({ url }) => [url]);
+    const { chain, fixture, rows, missReceipt, garble } = await startForgetful(async ({ url }) => [url]);
     const { call } = await fixture.sign(await fundBuyer(chain));
     await fixture.watch();
-    // A stranger uses the authorization first, so that our transaction has no logs.
-    await chain.client.setAutomine(false);
-    await fixture.relay();
-    const tip = 50_000_000_000n;
-    const fees = { maxPriorityFeePerGas: tip, maxFeePerGas: 2n * tip };
-    await chain.client.sendTransaction({ to: chain.contracts.token, data: call, gas: 200_000n, ...fees });
-    await mine(chain, AWAY);
-    await chain.client.setAutomine(true);
-    await forget();
-    await fixture.watch();
+    await missReceipt(call);
     expect(await rows()).toMatchObject([{ nonce: 0, state: "accepted" }]);
     garble(method, member);
     fixture.clock.advance(60_000);
@@ -104,7 +101,7 @@ test.each([
 );
 
 test("a nonce is not given up while the only endpoint that has its receipt lacks the method", async () => {
-  const { chain, fixture, rows, forget } = await startForgetful(async ({ url }) => {
+  const { chain, fixture, rows, missReceipt } = await startForgetful(async ({ url }) => {
     const second = await startFaultProxy({ target: url });
     second.fail(({ method }) =>
       method === "eth_getTransactionReceipt" ? { code: -32_601, message: "method not available" } : undefined,
@@ -113,16 +110,7 @@ test("a nonce is not given up while the only endpoint that has its receipt lacks
   });
   const { call } = await fixture.sign(await fundBuyer(chain));
   await fixture.watch();
-  // A stranger uses the authorization first, so that our transaction has no logs.
-  await chain.client.setAutomine(false);
-  await fixture.relay();
-  const tip = 50_000_000_000n;
-  const fees = { maxPriorityFeePerGas: tip, maxFeePerGas: 2n * tip };
-  await chain.client.sendTransaction({ to: chain.contracts.token, data: call, gas: 200_000n, ...fees });
-  await mine(chain, AWAY);
-  await chain.client.setAutomine(true);
-  await forget();
-  await fixture.watch();
+  await missReceipt(call);
   fixture.clock.advance(60_000);
   await expect(fixture.watch()).rejects.toThrow("method not available");
   expect(await rows()).toMatchObject([{ nonce: 0, state: "accepted" }]);
