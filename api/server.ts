@@ -48,7 +48,7 @@ export function buildServer(
     connectionTimeout: silenceMs,
     requestTimeout: requestMs,
     // While the limit of the headers is the longer one (60 s by default), Node ends a body by that one.
-    http: { headersTimeout: requestMs, requestTimeout: requestMs, connectionsCheckingInterval: requestMs },
+    http: { headersTimeout: requestMs, connectionsCheckingInterval: requestMs },
     // Apps that receive a payment link often send HEAD first.
     exposeHeadRoutes: true,
     // Wallets concatenate the base address and the path, which can double slashes.
